@@ -1,0 +1,112 @@
+"""Other gateways, started for comparison where they are installed."""
+
+import asyncio
+import json
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+__all__ = ["Target", "litellm", "portkey"]
+
+_LOOKS, _BETWEEN_LOOKS = 300, 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Somebody who serves chat completions on loopback."""
+
+    port: int
+    body: Mapping[str, object]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def litellm(
+    upstream: int, body: Mapping[str, object], key: str
+) -> AsyncIterator[Target | None]:
+    """Run LiteLLM's proxy, one worker, its key check on; None where it is not on the path."""
+    program = shutil.which("litellm")
+    if program is None:
+        yield None
+        return
+    parameters = {
+        "model": f"openai/{body['model']}",
+        "api_base": f"http://127.0.0.1:{upstream}/v1",
+        "api_key": "none",
+    }
+    config = {
+        "model_list": [{"model_name": body["model"], "litellm_params": parameters}],
+        "general_settings": {"master_key": key},
+    }
+    port = _free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "config.yaml"
+        file.write_text(json.dumps(config))
+        settings = ("LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_TELEMETRY=False")
+        options = ("--config", str(file), "--host", "127.0.0.1", "--port", str(port))
+        async with _running(["env", *settings, program, *options], port):
+            yield Target(port, body, {"authorization": f"Bearer {key}"})
+
+
+@asynccontextmanager
+async def portkey(upstream: int, body: Mapping[str, object]) -> AsyncIterator[Target | None]:
+    """Run Portkey's gateway; None where its `gateway` is not on the path."""
+    program = _portkey_program()
+    if program is None:
+        yield None
+        return
+    port = _free_port()
+    headers = {
+        "authorization": "Bearer none",
+        "x-portkey-provider": "openai",
+        "x-portkey-custom-host": f"http://127.0.0.1:{upstream}/v1",
+    }
+    async with _running([program, f"--port={port}", "--headless"], port):
+        yield Target(port, body, headers)
+
+
+def _portkey_program() -> str | None:
+    program = shutil.which("gateway")
+    return program if program and "portkey" in str(Path(program).resolve()) else None
+
+
+def _free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def _running(command: Sequence[str], port: int) -> AsyncIterator[None]:
+    quiet = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*command, stdout=quiet, stderr=quiet)
+    try:
+        await _wait_until_up(port)
+        yield
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _wait_until_up(port: int) -> None:
+    async with aiohttp.ClientSession() as http:
+        for _ in range(_LOOKS):
+            if await _answers(http, port):
+                return
+            await asyncio.sleep(_BETWEEN_LOOKS)
+    raise TimeoutError(f"nothing answers on port {port}")
+
+
+async def _answers(http: aiohttp.ClientSession, port: int) -> bool:
+    try:
+        async with http.get(f"http://127.0.0.1:{port}/"):
+            return True
+    except aiohttp.ClientError:
+        return False

@@ -1,0 +1,115 @@
+"""A model call on record: its intent before, its reply or failure after."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from turnout.agent.base import AgentConfig, ModelClient
+from turnout.agent.history import conversation, idempotency_key
+from turnout.agent.wire import UNREACHABLE
+from turnout.core.events import (
+    Event,
+    ModelCallDone,
+    ModelCallFailed,
+    ModelCallIntended,
+    StepStarted,
+)
+from turnout.core.ids import RunId, SessionId, ToolCallId, new_tool_call_id
+from turnout.core.inference import ModelRequest, RoutingAsk, StepKind
+from turnout.core.json import as_object, as_objects
+from turnout.core.messages import AssistantMessage, Message
+from turnout.core.tools import Tool
+from turnout.errors import GatewayError
+
+__all__ = ["Ask", "step_with_call", "with_unique_ids"]
+
+_ID = re.compile("[!-~]{1,256}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One step's model call."""
+
+    run_id: RunId
+    step: int
+    kind: StepKind
+    conversation: str
+    messages: tuple[Message, ...]
+    """What the call adds to its conversation."""
+    tools: tuple[Tool, ...] = ()
+
+
+async def step_with_call(
+    client: ModelClient, config: AgentConfig, events: Sequence[Event], ask: Ask
+) -> AsyncIterator[Event]:
+    """Start a step and make its model call; the last event is the reply or the failure.
+
+    `events` is the record so far; what the conversation has said already is taken from it.
+    """
+    settings = config.steps[ask.kind]
+    key = idempotency_key(ask.run_id, ask.step)
+    history = conversation(events, ask.conversation)
+    yield StepStarted(ask.step, ask.kind, settings.objective)
+    yield ModelCallIntended(ask.step, ask.kind, ask.conversation, key, settings.model, ask.messages)
+    request = ModelRequest(
+        messages=(*history, *ask.messages),
+        call_kind=ask.kind,
+        routing=RoutingAsk(settings.objective, settings.task, SessionId(ask.run_id)),
+        idempotency_key=key,
+        model=settings.model,
+        tools=ask.tools,
+        max_tokens=settings.max_tokens,
+        thinking=settings.thinking,
+    )
+    try:
+        reply = await client.call(request)
+    except GatewayError as error:
+        status = None if error.code == UNREACHABLE else error.status
+        yield ModelCallFailed(
+            ask.step, ask.kind, ask.conversation, key, status, error.code, str(error)
+        )
+        return
+    yield ModelCallDone(
+        step=ask.step,
+        kind=ask.kind,
+        conversation=ask.conversation,
+        idempotency_key=key,
+        request_id=reply.request_id,
+        message=with_unique_ids(reply.message, _call_ids(history)),
+        finish_reason=reply.finish_reason,
+        usage=reply.usage,
+        routing=reply.routing,
+        latency_ms=reply.latency_ms,
+    )
+
+
+def with_unique_ids(message: AssistantMessage, taken: Collection[ToolCallId]) -> AssistantMessage:
+    """Give calls whose id is empty, odd or in use a new one, in the wire form too.
+
+    Servers refuse a conversation in which one id names two calls.
+    """
+    seen = set(taken)
+    ids: list[ToolCallId] = []
+    for call in message.tool_calls:
+        usable = _ID.fullmatch(call.id) and call.id not in seen
+        ids.append(call.id if usable else new_tool_call_id())
+        seen.add(ids[-1])
+    if ids == [call.id for call in message.tool_calls]:
+        return message
+    calls = tuple(
+        replace(call, id=call_id) for call, call_id in zip(message.tool_calls, ids, strict=True)
+    )
+    if not message.wire:
+        return replace(message, tool_calls=calls)
+    wire = as_object(json.loads(message.wire))
+    renamed = [
+        {**call, "id": call_id}
+        for call, call_id in zip(as_objects(wire.get("tool_calls")), ids, strict=True)
+    ]
+    return replace(message, tool_calls=calls, wire=json.dumps({**wire, "tool_calls": renamed}))
+
+
+def _call_ids(history: Sequence[Message]) -> set[ToolCallId]:
+    spoken = [message for message in history if isinstance(message, AssistantMessage)]
+    return {call.id for message in spoken for call in message.tool_calls}

@@ -1,0 +1,200 @@
+"""One candidate: asked for, put in place, judged, and taken back where the tests refuse it."""
+
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from turnout.agent.base import AgentConfig, ModelClient
+from turnout.agent.history import idempotency_key
+from turnout.agent.repair.grafting.graft import Candidate, Rejected, graft
+from turnout.agent.repair.judge import Judge, Judgement
+from turnout.agent.repair.ladder import Rung
+from turnout.agent.repair.localise import Suspects
+from turnout.agent.repair.prompting import Prompter
+from turnout.core.clock import Clock
+from turnout.core.events import (
+    Event,
+    ModelCallDone,
+    ModelCallFailed,
+    ModelCallIntended,
+    Notice,
+    StepStarted,
+    ToolCallDone,
+    ToolCallIntended,
+)
+from turnout.core.ids import RunId, SessionId, ToolCallId
+from turnout.core.inference import ModelReply, ModelRequest, RoutingAsk
+from turnout.core.json import JsonObject
+from turnout.core.tools import ToolCall, ToolResult
+from turnout.errors import GatewayError, ToolError
+from turnout.sandbox.base import Sandbox
+
+__all__ = ["Attempt", "Kit"]
+
+_TOP_P = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What every attempt of a run works with."""
+
+    run_id: RunId
+    client: ModelClient
+    sandbox: Sandbox
+    config: AgentConfig
+    clock: Clock
+    prompter: Prompter
+    suspects: Suspects
+    others: Mapping[str, bytes]
+    """Files beside the Python modules that an edit may change."""
+    judge: Judge
+    max_tokens: int
+
+
+class Attempt:
+    """Yields the events of one candidate; its state is read when they are over."""
+
+    def __init__(self, kit: Kit, step: int, rung: Rung, tried: set[bytes]) -> None:
+        self.solved: Candidate | None = None
+        """The candidate with which all tests pass; it stays in the workspace."""
+        self.unchanged = False
+        """Whether the reply repeated the code, or an earlier reply."""
+        self.failure: ModelCallFailed | None = None
+        """Set where no model answered."""
+        self.stuck = ""
+        """Why the files could not be put back; nothing can be tried after that."""
+        self._kit = kit
+        self._step = step
+        self._rung = rung
+        self._tried = tried
+        self._name = f"repair-{step}"
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Ask, edit, test, and restore what was there unless all tests pass."""
+        objective = self._kit.config.steps["act"].objective
+        yield StepStarted(self._step, "act", objective)
+        request = self._request()
+        yield ModelCallIntended(
+            self._step, "act", self._name, request.idempotency_key, request.model, request.messages
+        )
+        try:
+            reply = await self._kit.client.call(request)
+        except GatewayError as error:
+            self.failure = self._failed(request, error)
+            yield self.failure
+            return
+        yield self._done(request, reply)
+        candidate = self._graft(reply)
+        if isinstance(candidate, Rejected):
+            self.unchanged = candidate.why == "unchanged"
+            yield Notice(f"Candidate {self._step} is not tried: {candidate.text}")
+            return
+        async for event in self._try(candidate):
+            yield event
+
+    def _request(self) -> ModelRequest:
+        step = self._kit.config.steps["act"]
+        sampled = self._rung.temperature > 0
+        return ModelRequest(
+            self._kit.prompter.messages(self._rung),
+            "act",
+            RoutingAsk(step.objective, step.task, SessionId(self._kit.run_id)),
+            idempotency_key(self._kit.run_id, self._step),
+            model=step.model,
+            max_tokens=self._kit.max_tokens,
+            temperature=self._rung.temperature,
+            top_p=_TOP_P if sampled else None,
+            seed=self._rung.seed,
+            thinking=step.thinking,
+        )
+
+    def _done(self, request: ModelRequest, reply: ModelReply) -> ModelCallDone:
+        return ModelCallDone(
+            self._step,
+            "act",
+            self._name,
+            request.idempotency_key,
+            reply.request_id,
+            reply.message,
+            reply.finish_reason,
+            reply.usage,
+            reply.routing,
+            reply.latency_ms,
+        )
+
+    def _failed(self, request: ModelRequest, error: GatewayError) -> ModelCallFailed:
+        return ModelCallFailed(
+            self._step,
+            "act",
+            self._name,
+            request.idempotency_key,
+            error.status,
+            error.code,
+            str(error),
+        )
+
+    def _graft(self, reply: ModelReply) -> Candidate | Rejected:
+        suspects = self._kit.suspects
+        result = graft(reply.message.content, suspects.modules, self._kit.others, suspects.targets)
+        if isinstance(result, Rejected):
+            return result
+        mark = b"\0".join(part for item in sorted(result.files.items()) for part in _bytes(item))
+        if mark in self._tried:
+            return Rejected("unchanged", "It is the same as an earlier candidate.")
+        self._tried.add(mark)
+        return result
+
+    async def _try(self, candidate: Candidate) -> AsyncIterator[Event]:
+        for number, (path, data) in enumerate(candidate.files.items(), start=1):
+            names = [each.name for each in candidate.changed if each.path == path and each.name]
+            edit = self._call("edit_file", number, {"path": path, "replaces": names})
+            yield ToolCallIntended(self._step, edit)
+            started = self._kit.clock.monotonic()
+            try:
+                await self._kit.sandbox.write(path, data)
+            except ToolError as error:
+                await self._restore(list(candidate.files)[: number - 1])
+                yield self._result(edit, started, f"Nothing was changed: {error}", is_error=True)
+                return
+            yield self._result(edit, started, f"Replaced {', '.join(names) or 'text'} in {path}.")
+        run = self._call("run_tests", 1, {})
+        yield ToolCallIntended(self._step, run)
+        started = self._kit.clock.monotonic()
+        judgement = await self._judge(candidate)
+        yield self._result(run, started, judgement.text)
+
+    async def _judge(self, candidate: Candidate) -> Judgement:
+        judgement = await self._kit.judge.judge()
+        if judgement.passed:
+            self.solved = candidate
+            return judgement
+        await self._restore(candidate.files)
+        kept = self.stuck or "The files are as they were before."
+        return Judgement(False, f"{judgement.text} {kept}")
+
+    async def _restore(self, paths: Iterable[str]) -> None:
+        original = {module.path: module.data for module in self._kit.suspects.modules}
+        original.update(self._kit.others)
+        for path in paths:
+            try:
+                await self._kit.sandbox.write(path, original[path])
+            except ToolError as error:
+                # Only code that the tests ran can have done this.
+                self.stuck = f"{path} could not be put back: {error}"
+
+    def _call(
+        self, name: Literal["edit_file", "run_tests"], number: int, arguments: JsonObject
+    ) -> ToolCall:
+        call_id = ToolCallId(f"{self._name}-{name}-{number}")
+        return ToolCall(call_id, name, json.dumps(arguments))
+
+    def _result(
+        self, call: ToolCall, started: float, text: str, *, is_error: bool = False
+    ) -> ToolCallDone:
+        seconds = self._kit.clock.monotonic() - started
+        return ToolCallDone(self._step, ToolResult(call.id, text, is_error), seconds)
+
+
+def _bytes(item: tuple[str, bytes]) -> tuple[bytes, bytes]:
+    return item[0].encode(errors="surrogateescape"), item[1]

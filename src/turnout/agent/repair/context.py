@@ -1,0 +1,186 @@
+"""The code and the test output of a prompt, cut to what a small model can hold."""
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from turnout.agent.repair.grafting.matching import Target
+from turnout.agent.repair.grafting.source import (
+    Definition,
+    FunctionNode,
+    Module,
+    docstring_of,
+    first_line,
+    parse_module,
+)
+from turnout.agent.repair.localise import Suspects
+
+__all__ = ["definition_text", "shown_code", "shown_output", "shown_tests", "without_body"]
+
+_WHOLE = 3_000
+"""Bytes of a file up to which it is shown whole."""
+
+_MOST = 12
+"""Suspects of long files that are shown."""
+
+_FAILURES = (" FAILURES ", " ERRORS ")
+_SUMMARIES = (" warnings summary", " short test summary info ")
+_FENCE = re.compile(r"`{3,}")
+
+
+def shown_output(output: str, limit: int) -> str:
+    """Return the failures of a test output: no banners, the middle left out beyond `limit`."""
+    lines = output.split("\n")
+    banners = [index for index, line in enumerate(lines) if _is_banner(line)]
+    first = next((i for i in banners if lines[i].strip("=") in _FAILURES), -1)
+    last = len(lines)
+    if first >= 0:
+        ends = (i for i in banners if i > first and lines[i].strip("=").startswith(_SUMMARIES))
+        last = next(ends, last)
+    kept = [line for line in lines[first + 1 : last] if not _is_banner(line)]
+    text = _FENCE.sub("'''", "\n".join(kept).strip())
+    if len(text) <= limit:
+        return text
+    head, tail = text[: limit * 2 // 3], text[-(limit // 3) :]
+    return f"{head.rpartition(chr(10))[0]}\n[...]\n{tail.partition(chr(10))[2]}"
+
+
+def _is_banner(line: str) -> bool:
+    return line.startswith("=") and line.endswith("=")
+
+
+def shown_code(suspects: Suspects, others: Mapping[str, bytes], limit: int) -> str:
+    """Return the suspected files under their names in at most about `limit` characters.
+
+    A short file is shown whole; of a long one the suspects, most suspected first as far as there
+    is room, and the signatures of the rest. Files without a suspect are shown only where there is
+    room for all that was read.
+    """
+    left = limit
+    pieces: list[str] = []
+    short = [m for m in suspects.modules if len(m.data) <= _WHOLE]
+    room = limit - sum(len(m.data) for m in short if suspects.is_suspected(m))
+    all_fit = sum(len(module.data) for module in suspects.modules) <= limit
+    chosen = _chosen(suspects, room)
+    for path, data in others.items():
+        text = data.decode(errors="replace")[: left // 2]
+        pieces.append(_piece(path, text, ""))
+        left -= len(text)
+    for module in suspects.modules:
+        text = module.text(0, len(module.data))
+        if module not in short:
+            text = _excerpt(module, chosen.get(module.path, []), left)
+        if text.strip() and len(text) <= left and (all_fit or suspects.is_suspected(module)):
+            pieces.append(_piece(module.path, text, "python"))
+            left -= len(text)
+    return "\n\n".join(pieces)
+
+
+def _chosen(suspects: Suspects, room: int) -> Mapping[str, list[str]]:
+    """Return the suspects of long files that fit in `room` characters, by file."""
+    modules = {module.path: module for module in suspects.modules}
+    chosen: dict[str, list[str]] = {}
+    for target in suspects.targets[:_MOST]:
+        module = modules[target.path]
+        sizes = {each.name: each.end - each.start for each in module.definitions}
+        if len(module.data) > _WHOLE and sizes[target.name] <= room:
+            chosen.setdefault(target.path, []).append(target.name)
+            room -= sizes[target.name]
+    return chosen
+
+
+def shown_tests(tests: Sequence[Module], failed: Sequence[str], limit: int) -> str:
+    """Return the test files whole where they fit in `limit` characters, else what fails in them."""
+    names = {node.partition("[")[0].rpartition("::")[2] for node in failed}
+    left = limit
+    pieces: list[str] = []
+    for module in tests:
+        text = module.text(0, len(module.data))
+        if len(text) > left:
+            failing = [each.name for each in module.definitions if each.last_name in names]
+            text = _excerpt(module, failing, left)
+        if text.strip():
+            pieces.append(_piece(module.path, text, "python"))
+            left -= len(text)
+    return "\n\n".join(pieces)
+
+
+def definition_text(suspects: Suspects, target: Target) -> str:
+    """Return a definition as its file has it, moved to the left margin."""
+    module, each = _found(suspects, target)
+    return textwrap.dedent(each.indent + module.text(each.start, each.end)).replace("\r\n", "\n")
+
+
+def without_body(suspects: Suspects, target: Target) -> Suspects | None:
+    """Return the suspects with the body of one function left out; None where it is no function."""
+    module, each = _found(suspects, target)
+    cut = _cut(module, each)
+    if cut is None:
+        return None
+    modules = (cut if other is module else other for other in suspects.modules)
+    return replace(suspects, modules=tuple(modules))
+
+
+def _found(suspects: Suspects, target: Target) -> tuple[Module, Definition]:
+    """Return the last definition of a name: the one that holds at the end of the file."""
+    module = next(each for each in suspects.modules if each.path == target.path)
+    return module, [each for each in module.definitions if each.name == target.name][-1]
+
+
+def _cut(module: Module, each: Definition) -> Module | None:
+    if not isinstance(each.node, FunctionNode):
+        return None
+    body = each.node.body[1:] if docstring_of(each.node) else each.node.body
+    if not body:
+        return None
+    start = module.offset(first_line(body[0]), body[0].col_offset)
+    return parse_module(
+        module.path, module.data[:start] + b"...  # to be written" + module.data[each.end :]
+    )
+
+
+def _piece(path: str, text: str, language: str) -> str:
+    body = text.replace("\r\n", "\n").rstrip("\n")
+    return f"# file: {path}\n```{language}\n{body}\n```"
+
+
+def _excerpt(module: Module, names: Sequence[str], limit: int) -> str:
+    """Return the definitions of `names` whole, most suspected first as far as they fit."""
+    rest = sum(map(len, _outline(module, frozenset(), rest=True))) <= limit // 4
+    left = limit - sum(map(len, _outline(module, frozenset(), rest=rest)))
+    whole: set[str] = set()
+    sizes = {each.name: each.end - each.start for each in module.definitions}
+    for name in names:
+        if sizes[name] <= left:
+            whole.add(name)
+            left -= sizes[name]
+    return "".join(_outline(module, frozenset(whole), rest=rest)) if whole else ""
+
+
+def _outline(module: Module, whole: frozenset[str], *, rest: bool) -> Iterator[str]:
+    """Yield the imports, the definitions of `whole`, and if `rest` a line for each other."""
+    for node in module.tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield module.lines(node.lineno, node.end_lineno or node.lineno)
+    done = -1
+    for each in module.definitions:
+        if each.start < done:
+            continue
+        if each.name in whole:
+            yield f"\n{each.indent}{module.text(each.start, each.end)}\n"
+            done = each.end
+        elif any(name.startswith(f"{each.name}.") for name in whole):
+            yield f"\n{_signature(module, each)}\n"
+        elif rest and isinstance(each.node, FunctionNode | ast.ClassDef):
+            yield f"{_signature(module, each)} ...\n"
+            done = each.end if isinstance(each.node, FunctionNode) else done
+
+
+def _signature(module: Module, each: Definition) -> str:
+    """Return `def name(parameters):` or `class Name(Base):` as the file has it."""
+    node = each.node
+    first = node.body[0] if isinstance(node, FunctionNode | ast.ClassDef) else node
+    text = module.text(each.body, module.offset(first.lineno, first.col_offset))
+    return each.indent + text.rpartition(":")[0].rstrip() + ":"

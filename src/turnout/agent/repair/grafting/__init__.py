@@ -1,0 +1,1 @@
+"""A model's reply put into the bytes of the files, definition by definition."""

@@ -1,0 +1,87 @@
+"""A reply of the model put into the files: whole definitions replaced, all else left as it is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from turnout.agent.repair.grafting.matching import Match, Target, match_block
+from turnout.agent.repair.grafting.reply import SearchReplace, python_blocks, search_replaces
+from turnout.agent.repair.grafting.rewrite import is_elided, is_same
+from turnout.agent.repair.grafting.source import Module, parse_text
+from turnout.agent.repair.grafting.splice import spliced
+
+__all__ = ["Candidate", "Rejected", "Rejection", "graft"]
+
+Rejection = Literal["no_code", "unknown", "unchanged", "broken"]
+"""no_code: no block parses; unknown: it defines nothing that the files have; unchanged: it repeats
+the code; broken: the files would no longer parse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a reply makes of the files."""
+
+    files: Mapping[str, bytes]
+    """New content of every file that changes."""
+    changed: tuple[Target, ...]
+    """What was replaced; the name is empty in a file that is no Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A reply that is not worth a test run."""
+
+    why: Rejection
+    text: str
+    """One sentence for people."""
+
+
+def graft(
+    reply: str,
+    modules: Sequence[Module],
+    others: Mapping[str, bytes],
+    focus: Sequence[Target] = (),
+) -> Candidate | Rejected:
+    """Put `reply` into `modules`, and its search-and-replace edits into `others`.
+
+    `modules` and `focus` come most suspected first: of several definitions of one name the
+    first is meant.
+    """
+    edits = search_replaces(reply)
+    files = {path: _edited(data, edits) for path, data in others.items()}
+    files = {path: data for path, data in files.items() if data != others[path]}
+    changed = [Target(path, "") for path in files]
+    blocks = python_blocks(reply)
+    matches = [match for block in blocks for match in match_block(block, modules, focus)]
+    for module in modules:
+        fresh = [match for match in matches if match.module is module and _is_worth(match)]
+        if not fresh:
+            continue
+        data = spliced(module, fresh)
+        if data is None or parse_text(data) is None:
+            return Rejected("broken", f"{module.path} would no longer parse.")
+        files[module.path] = data
+        changed += [match.target for match in fresh]
+    if files:
+        return Candidate(files, tuple(dict.fromkeys(changed)))
+    if matches:
+        return Rejected("unchanged", "It repeats the code unchanged.")
+    if blocks or edits:
+        return Rejected("unknown", "It defines nothing that the files shown have.")
+    return Rejected("no_code", "It holds no complete block of code.")
+
+
+def _is_worth(match: Match) -> bool:
+    return not is_same(match.old.node, match.new) and not (
+        is_elided(match.new) and not is_elided(match.old.node)
+    )
+
+
+def _edited(data: bytes, edits: Sequence[SearchReplace]) -> bytes:
+    """Return `data` with every edit whose search text occurs exactly once."""
+    ending = b"\r\n" if b"\r\n" in data else b"\n"
+    for edit in edits:
+        search = edit.search.encode().replace(b"\n", ending)
+        if data.count(search) == 1:
+            data = data.replace(search, edit.replace.encode().replace(b"\n", ending))
+    return data

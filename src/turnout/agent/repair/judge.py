@@ -1,0 +1,88 @@
+"""The tests as the judge of a candidate."""
+
+import shlex
+from dataclasses import dataclass
+from typing import Protocol
+
+from turnout.core.runs import TestReport
+from turnout.errors import ToolError
+from turnout.sandbox.base import Sandbox
+
+__all__ = ["Judge", "Judgement", "RunTests"]
+
+_MAX_SELECTED = 20
+_SLACK_SECONDS = 20.0
+_SLACK_FACTOR = 10.0
+
+
+class RunTests(Protocol):
+    """Runs the tests of a workspace once."""
+
+    async def __call__(
+        self, sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
+    ) -> TestReport:
+        """Run `command` on the tests that `selector` names, or on all of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the tests say of a candidate."""
+
+    passed: bool
+    """True where the whole suite passes."""
+    text: str
+    """One sentence for people."""
+
+
+class Judge:
+    """Runs the tests that fail at base first, and all of them only where those pass."""
+
+    def __init__(
+        self,
+        run: RunTests,
+        sandbox: Sandbox,
+        command: str,
+        before: TestReport,
+        timeout: float,
+    ) -> None:
+        self._run_tests = run
+        self._sandbox = sandbox
+        self._command = command
+        failed = before.failed[: _MAX_SELECTED + 1]
+        self._selector = shlex.join(failed) if len(failed) <= _MAX_SELECTED else ""
+        usual = timeout if before.timed_out else before.seconds
+        self._timeout = min(timeout, _SLACK_SECONDS + _SLACK_FACTOR * usual)
+
+    async def judge(self) -> Judgement:
+        """Judge the workspace as it is now."""
+        report = await self._failing_tests()
+        if report is not None and not report.ok:
+            return Judgement(False, f"The failing tests still fail: {_counts(report)}.")
+        report = await self._run("")
+        if report.ok:
+            return Judgement(True, f"All tests pass: {_counts(report)}.")
+        return Judgement(False, f"The whole suite does not pass: {_counts(report)}.")
+
+    async def _failing_tests(self) -> TestReport | None:
+        """Run what failed at base; None where the command cannot run single tests."""
+        if not self._selector:
+            return None
+        try:
+            return await self._run(self._selector)
+        except ToolError:
+            self._selector = ""
+            return None
+
+    async def _run(self, selector: str) -> TestReport:
+        return await self._run_tests(
+            self._sandbox, self._command, selector=selector, timeout=self._timeout
+        )
+
+
+def _counts(report: TestReport) -> str:
+    if report.timed_out:
+        return f"timed out after {report.seconds:.0f} s"
+    if report.passed or report.failed:
+        return f"{len(report.failed)} failed, {len(report.passed)} passed"
+    return "killed" if report.exit_code is None else f"exit status {report.exit_code}"

@@ -1,0 +1,1 @@
+"""The tools, one per file, and the surfaces that group them."""

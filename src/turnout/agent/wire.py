@@ -1,0 +1,241 @@
+"""Model calls in the JSON of chat completions: requests out, replies and refusals in."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from pydantic import TypeAdapter, ValidationError
+
+from turnout.agent.tools.marks import broken
+from turnout.core.ids import RequestId, ToolCallId
+from turnout.core.inference import FinishReason, ModelReply, ModelRequest, RoutingReport
+from turnout.core.json import JsonObject, JsonValue, as_object, as_objects, as_text
+from turnout.core.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from turnout.core.tools import Tool, ToolCall
+from turnout.core.usage import Usage
+from turnout.errors import GatewayError
+
+__all__ = ["INVALID_REPLY", "UNREACHABLE", "decode_error", "decode_reply", "encode_request"]
+
+INVALID_REPLY = "invalid_reply"
+"""Code of an answer with status 200 that is no completion."""
+
+UNREACHABLE = "gateway_unreachable"
+"""Code of a call to which no answer came."""
+
+_QUOTED = 200
+
+
+def encode_request(request: ModelRequest) -> bytes:
+    """Return the body of a request, always valid UTF-8 JSON.
+
+    Lone surrogates and NUL, which servers and databases refuse, become U+FFFD. What users and
+    tools say cannot hold a mark that a server would take for another speaker's.
+    """
+    ask = request.routing
+    routing: JsonObject = {
+        "optimize": ask.optimize,
+        "task": ask.task,
+        "session": ask.session,
+        "policy": ask.policy,
+    }
+    body: dict[str, JsonValue] = {
+        "model": request.model,
+        "messages": [_message(message) for message in request.messages],
+        "routing": _present(routing),
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "seed": request.seed,
+        "extended_thinking": request.thinking,
+    }
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+        body["tool_choice"] = _tool_choice(request.tool_choice)
+    if request.response_schema is not None:
+        schema: JsonObject = {"name": "reply", "schema": request.response_schema, "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return json.dumps(_clean(_present(body)), ensure_ascii=False).encode()
+
+
+def decode_reply(body: bytes, latency_ms: int) -> ModelReply:
+    """Read the body of an answer with status 200; `GatewayError` where it is no completion."""
+    top = as_object(_parse(body))
+    choices = as_objects(top.get("choices"))
+    message = as_object(choices[0].get("message")) if choices else {}
+    if not message:
+        raise _invalid(body, "it has no message")
+    calls = _calls(message)
+    return ModelReply(
+        request_id=RequestId(as_text(top.get("id"))),
+        message=AssistantMessage(
+            content=_text(message.get("content")),
+            tool_calls=calls,
+            reasoning=as_text(message.get("reasoning_content"))
+            or as_text(message.get("reasoning")),
+            wire=json.dumps(message),
+        ),
+        finish_reason=_finish_reason(as_text(choices[0].get("finish_reason")), bool(calls)),
+        usage=_usage(as_object(top.get("usage"))),
+        routing=_routing(body, top.get("routing")),
+        latency_ms=latency_ms,
+    )
+
+
+def decode_error(status: int, body: bytes, retry_after: float | None) -> GatewayError:
+    """Read the body of an answer with an error status, whatever it holds."""
+    try:
+        parsed = as_object(json.loads(body))
+    except (ValueError, RecursionError):
+        parsed = {}
+    error = as_object(parsed.get("error"))
+    message = as_text(error.get("message")) or as_text(parsed.get("error"))
+    code = as_text(error.get("code")) or as_text(error.get("type")) or f"http_{status}"
+    return GatewayError(
+        message or f"The gateway answered {status} without saying why: {_quote(body)}",
+        status=status,
+        code=code,
+        retry_after=retry_after,
+        param=as_text(error.get("param")) or None,
+    )
+
+
+def _message(message: Message) -> JsonObject:
+    match message:
+        case SystemMessage():
+            return {"role": "system", "content": message.content}
+        case UserMessage():
+            return {"role": "user", "content": broken(message.content)}
+        case ToolMessage():
+            content = broken(message.content)
+            return {"role": "tool", "tool_call_id": message.tool_call_id, "content": content}
+        case AssistantMessage(wire=wire) if wire:
+            return as_object(json.loads(wire))
+        case AssistantMessage():
+            spoken: dict[str, JsonValue] = {
+                "role": "assistant",
+                "content": message.content or None,
+            }
+            if message.tool_calls:
+                spoken["tool_calls"] = [_call(call) for call in message.tool_calls]
+            return spoken
+
+
+def _call(call: ToolCall) -> JsonObject:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _tool(tool: Tool) -> JsonObject:
+    function: JsonObject = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    return {"type": "function", "function": function}
+
+
+def _tool_choice(choice: str) -> JsonValue:
+    if choice in {"auto", "required", "none"}:
+        return choice
+    return {"type": "function", "function": {"name": choice}}
+
+
+def _present(fields: JsonObject) -> JsonObject:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _clean(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        whole = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return whole.replace("\0", "\ufffd")
+    if isinstance(value, Mapping):
+        return {as_text(_clean(name)): _clean(item) for name, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_clean(item) for item in value]
+    return value
+
+
+def _parse(body: bytes) -> JsonValue:
+    try:
+        # A NaN is no JSON and could not be sent back.
+        value: JsonValue = json.loads(body, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        raise _invalid(body, "it is not JSON") from None
+    return value
+
+
+def _calls(message: JsonObject) -> tuple[ToolCall, ...]:
+    calls = []
+    for call in as_objects(message.get("tool_calls")):
+        function = as_object(call.get("function"))
+        arguments = function.get("arguments")
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else json.dumps(arguments)
+        name = as_text(function.get("name"))
+        calls.append(ToolCall(ToolCallId(as_text(call.get("id"))), name, arguments))
+    return tuple(calls)
+
+
+def _text(content: JsonValue) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(as_text(part.get("text")) for part in as_objects(content))
+
+
+def _reasoning(message: JsonObject) -> str:
+    return as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
+
+
+def _finish_reason(reason: str, has_calls: bool) -> FinishReason:
+    match reason:
+        case "length" | "content_filter":
+            return reason
+        case _:
+            return "tool_calls" if has_calls else "stop"
+
+
+def _usage(usage: JsonObject) -> Usage:
+    details = as_object(usage.get("prompt_tokens_details"))
+    return Usage(
+        input_tokens=_count(usage.get("prompt_tokens")),
+        output_tokens=_count(usage.get("completion_tokens")),
+        cache_read_input_tokens=_count(details.get("cached_tokens")),
+        cache_creation_input_tokens=_count(details.get("cache_creation_tokens")),
+        estimated=not usage,
+    )
+
+
+def _count(value: JsonValue) -> int:
+    return max(0, value) if isinstance(value, int) else 0
+
+
+@cache
+def _routing_adapter() -> TypeAdapter[RoutingReport]:
+    return TypeAdapter(RoutingReport)
+
+
+def _routing(body: bytes, value: JsonValue) -> RoutingReport:
+    try:
+        return _routing_adapter().validate_python(value)
+    except ValidationError:
+        raise _invalid(body, "its `routing` object is missing or incomplete") from None
+
+
+def _invalid(body: bytes, why: str) -> GatewayError:
+    return GatewayError(
+        f"The gateway's answer cannot be used: {why}. It starts with {_quote(body)}.",
+        status=502,
+        code=INVALID_REPLY,
+        mend="Check that the base URL is a Turnout gateway's.",
+    )
+
+
+def _quote(body: bytes) -> str:
+    return repr(body[:_QUOTED].decode(errors="backslashreplace"))

@@ -1,0 +1,1 @@
+"""The `turnout` command: parse, call, print."""

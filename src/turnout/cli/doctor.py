@@ -1,0 +1,108 @@
+"""`turnout doctor`: what this machine can do, and what it lacks."""
+
+import asyncio
+import platform
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from turnout.cli.options import config_option, json_option, say_json
+from turnout.cli.terminal import safe, takes_colour
+from turnout.core.json import JsonObject
+from turnout.errors import TurnoutError
+from turnout.sandbox.base import Capabilities
+from turnout.settings import Settings, load_settings
+from turnout.wiring import ModelSource, examine_models, examine_sandbox
+
+__all__ = ["command"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    name: str
+    ok: bool
+    detail: str
+    mend: str = ""
+    needed: bool = True
+    """Whether `turnout run` cannot work without it."""
+
+
+@click.command(
+    "doctor",
+    epilog="\b\nExit codes:\n  0  `turnout run` can work here\n  4  something it needs is missing",
+)
+@json_option
+@config_option
+def command(*, as_json: bool, config: Path | None) -> int:
+    """Say what this machine can do, and how to mend what it lacks."""
+    settings = load_settings(config=config)
+    checks = asyncio.run(_examine(settings))
+    fit = all(check.ok for check in checks if check.needed)
+    if as_json:
+        say_json({"fit": fit, "checks": [_to_json(check) for check in checks]})
+    else:
+        _print(checks, colour=takes_colour(sys.stdout, allowed=settings.colour))
+        click.echo("\nFit: turnout run can work here." if fit else "\nNot fit: see above.")
+    return 0 if fit else 4
+
+
+async def _examine(settings: Settings) -> Sequence[_Check]:
+    walls, models = await asyncio.gather(examine_sandbox(settings), _models(settings))
+    return [_python(), _git(), *_walls(walls), *models, _state(settings)]
+
+
+def _python() -> _Check:
+    return _Check("python", True, f"{platform.python_version()} at {sys.executable}")
+
+
+def _git() -> _Check:
+    found = shutil.which("git")
+    return _Check("git", found is not None, found or "not found", "Install it: apt install git.")
+
+
+def _walls(walls: Capabilities) -> list[_Check]:
+    sandbox = _Check("sandbox", walls.usable, f"{walls.driver}: {walls.isolation or 'unusable'}")
+    return [
+        sandbox,
+        *(
+            _Check(f"sandbox: {name}", holds, "holds" if holds else "missing", text, needed=False)
+            for name, holds, text in walls.facts
+        ),
+    ]
+
+
+async def _models(settings: Settings) -> list[_Check]:
+    try:
+        sources: Sequence[ModelSource] = await examine_models(settings)
+    except TurnoutError as error:
+        return [_Check("model", False, error.message, error.mend)]
+    return [_Check(f"model: {s.name}", s.ok, s.detail, s.mend, s.needed) for s in sources]
+
+
+def _state(settings: Settings) -> _Check:
+    config = settings.config_file or "none read"
+    return _Check("state folder", True, f"{settings.home} (configuration: {config})")
+
+
+def _to_json(check: _Check) -> JsonObject:
+    return {
+        "name": check.name,
+        "ok": check.ok,
+        "detail": check.detail,
+        "mend": "" if check.ok else check.mend,
+        "needed": check.needed,
+    }
+
+
+def _print(checks: Sequence[_Check], *, colour: bool) -> None:
+    for check in checks:
+        word = "ok" if check.ok else "MISSING" if check.needed else "missing"
+        shade = "green" if check.ok else "red" if check.needed else "yellow"
+        mark = click.style(f"{word:8}", fg=shade) if colour else f"{word:8}"
+        click.echo(f"{mark} {check.name}: {safe(check.detail)}")
+        if not check.ok and check.mend:
+            click.echo(f"{'':8} {safe(check.mend)}")

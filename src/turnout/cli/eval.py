@@ -1,0 +1,156 @@
+"""`turnout eval`: runs on instances whose hidden tests then grade the result."""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from turnout.cli.options import config_option, json_option, say_json
+from turnout.cli.progress import Progress, Silence, progress_on
+from turnout.cli.terminal import plural, safe
+from turnout.core.tasks import SurfaceName
+from turnout.errors import UsageError
+from turnout.evals.grade import Grader
+from turnout.evals.instances import Instance, load_instances
+from turnout.evals.report import report_json, report_text, summarise
+from turnout.evals.results import Results
+from turnout.evals.trial import Trial, Trials
+from turnout.settings import Settings, load_settings
+from turnout.wiring import open_service, sandbox_driver
+
+__all__ = ["command"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What the command line asks for."""
+
+    settings: Settings
+    instances: tuple[Instance, ...]
+    results: Results
+    surface: SurfaceName
+    progress: Progress
+
+
+@click.group("eval")
+def command() -> None:
+    """Run evaluation tasks and grade their results."""
+
+
+@command.command(
+    "run",
+    epilog="\b\nExamples:\n"
+    "  turnout eval run tasks.jsonl --limit 5\n"
+    "  turnout eval run tasks.jsonl --only astropy__astropy-12907 --repos ~/clones\n"
+    "\b\nExit codes:\n"
+    "  0  every instance was graded, whatever its grade\n"
+    "  1  some could not be graded\n"
+    "  2  wrong usage, or a line of TASKS that is wrong\n"
+    "  4  the environment is not fit (sandbox, model)",
+)
+@click.argument("tasks", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--only", multiple=True, metavar="ID", help="Run this instance; may be repeated.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Run the first N.")
+@click.option(
+    "--repos",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Folder of clones, for instances whose repo is OWNER/NAME.",
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Where results are kept; default: TASKS with the ending .results.jsonl, here.",
+)
+@click.option("--surface", type=click.Choice(["guide", "shell"]), help="Tools the model gets.")
+@click.option("--model", metavar="ID", help="Pin every model call to one model.")
+@click.option("--verbose", is_flag=True, help="Show each run as it happens.")
+@json_option
+@config_option
+def run(
+    *,
+    tasks: Path,
+    only: Sequence[str],
+    limit: int | None,
+    repos: Path | None,
+    results: Path | None,
+    surface: SurfaceName | None,
+    model: str | None,
+    verbose: bool,
+    as_json: bool,
+    config: Path | None,
+) -> int:
+    """Run the instances of TASKS, a file of JSON lines, and grade each by its hidden tests.
+
+    The same command again goes on where it stopped: what is in the results file is not run
+    again, except what could not be graded.
+    """
+    settings = load_settings(config=config)
+    if model is not None:
+        settings = settings.with_model(model)
+    instances = _chosen(load_instances(tasks, repositories=repos), only)[:limit]
+    request = _Request(
+        settings,
+        instances,
+        Results(results or Path(f"{tasks.stem}.results.jsonl")),
+        surface or settings.surface,
+        progress_on(sys.stderr, colour=settings.colour) if verbose else Silence(),
+    )
+    try:
+        asyncio.run(_run(request))
+    finally:
+        request.progress.close()
+    report = summarise(request.results.of(instances), len(instances))
+    if as_json:
+        say_json(report_json(report))
+    else:
+        click.echo(safe(report_text(report)))
+    return 0 if report.graded == len(instances) else 1
+
+
+def _chosen(instances: tuple[Instance, ...], only: Sequence[str]) -> tuple[Instance, ...]:
+    known = {instance.instance_id for instance in instances}
+    unknown = [name for name in only if name not in known]
+    if unknown:
+        raise UsageError(
+            f"There is no instance {unknown[0]!r} in this file.",
+            mend=f"The first are {', '.join(sorted(known)[:3])}.",
+        )
+    return tuple(each for each in instances if not only or each.instance_id in only)
+
+
+async def _run(request: _Request) -> None:
+    todo = [each for each in request.instances if request.results.done(each) is None]
+    done = len(request.instances) - len(todo)
+    if done:
+        _say(f"{plural(done, 'result')} from before in the results file")
+    if not todo:
+        return
+    settings = request.settings
+    grader = Grader(
+        sandbox_driver(settings), settings.limits, test_timeout=settings.agent.test_timeout
+    )
+    with tempfile.TemporaryDirectory(prefix="turnout-eval-") as folder:
+        async with open_service(settings, _say) as service:
+            trials = Trials(service, grader, Path(folder), surface=request.surface)
+            for number, instance in enumerate(todo, start=done + 1):
+                place = f"[{number}/{len(request.instances)}] {instance.instance_id}"
+                _say(f"{place} …")
+                trial = await trials.run(instance, request.progress.show)
+                request.results.add(trial)
+                _say(f"{place}: {_line(trial)}")
+
+
+def _line(trial: Trial) -> str:
+    ended = f" ({trial.outcome}, {plural(trial.steps, 'step')}, {trial.seconds:.0f} s)"
+    detail = "" if trial.grade == "resolved" else f": {trial.detail}"
+    return f"{trial.grade}{ended if trial.outcome else ''}{detail}"
+
+
+def _say(text: str) -> None:
+    click.echo(safe(text), err=True)

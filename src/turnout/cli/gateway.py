@@ -1,0 +1,79 @@
+"""`turnout gateway`: the model endpoint for any agent."""
+
+import asyncio
+import ipaddress
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from turnout.cli.options import config_option
+from turnout.errors import UsageError
+from turnout.settings import Settings, load_settings, secret_named
+from turnout.wiring import open_gateway
+
+__all__ = ["command"]
+
+_STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    host: str
+    port: int
+    key: str
+
+
+@click.command(
+    "gateway",
+    epilog="\b\nExamples:\n"
+    "  turnout gateway\n"
+    "  OPENAI_BASE_URL=http://127.0.0.1:8700/v1 OPENAI_API_KEY=unused my-agent\n"
+    "  TEAM_KEY=... turnout gateway --host 0.0.0.0 --key-env TEAM_KEY",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="0: a free one."
+)
+@click.option("--key-env", metavar="NAME", help="Variable that holds the key callers must send.")
+@config_option
+def command(*, host: str, port: int, key_env: str | None, config: Path | None) -> int:
+    """Serve the model gateway until Ctrl-C.
+
+    It answers POST /v1/chat/completions, also below /api/v1/inference, for the models that
+    turnout.toml, LLM_BASE_URL or the local model give. An address that others can reach needs a
+    key.
+    """
+    if key_env is None and not _loopback(host):
+        raise UsageError(
+            f"Others can reach {host}, and no key is set.",
+            mend="Name the variable that holds one with --key-env, or listen on 127.0.0.1.",
+        )
+    key = secret_named(key_env) if key_env is not None else ""
+    asyncio.run(_serve(load_settings(config=config), _Place(host, port, key)))
+    return 0
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _serve(settings: Settings, place: _Place) -> None:
+    ended = asyncio.Event()
+    for number in _STOPPING:
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+
+    def report(text: str) -> None:
+        click.echo(text, err=True)
+
+    async with open_gateway(
+        settings, host=place.host, port=place.port, key=place.key, report=report
+    ) as gateway:
+        click.echo(f"Gateway: {gateway.base_url}/v1")
+        click.echo(f"Models: auto, {', '.join(gateway.models)}")
+        await ended.wait()

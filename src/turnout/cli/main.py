@@ -1,0 +1,174 @@
+"""The `turnout` command: finds the command by name and turns any exception into an exit code.
+
+Nothing but click is imported before a command was chosen.
+"""
+
+import importlib
+import json
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from turnout import __version__
+from turnout.errors import GatewayError, TurnoutError, UnfitError, UsageError
+
+__all__ = ["CommandsByName", "command", "main", "run"]
+
+_ENDED, _USAGE, _CAPPED, _UNFIT, _INTERRUPTED = 1, 2, 3, 4, 130
+
+
+class _Command(NamedTuple):
+    module: str
+    """Holds the click command under the name `command`."""
+    summary: str
+
+
+_COMMANDS: Final[Mapping[str, _Command]] = {
+    "run": _Command("turnout.cli.run", "Turn a task and a repository into a tested diff."),
+    "runs": _Command("turnout.cli.runs", "List past runs, show one, print its diff."),
+    "init": _Command("turnout.cli.init", "Write a commented turnout.toml."),
+    "doctor": _Command("turnout.cli.doctor", "Say what this machine can do and what it lacks."),
+    "models": _Command("turnout.cli.models", "Fetch, serve and list the local models."),
+    "gateway": _Command("turnout.cli.gateway", "Serve the model gateway to any agent."),
+    "eval": _Command("turnout.cli.eval", "Run evaluation tasks and grade their results."),
+}
+
+
+class CommandsByName(click.Group):
+    """A group whose commands are imported only when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order in which a newcomer needs them."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None where there is none of that name."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        found = importlib.import_module(_COMMANDS[cmd_name].module).command
+        return found if isinstance(found, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, c.summary) for name, c in _COMMANDS.items()])
+
+
+@click.group(
+    cls=CommandsByName,
+    help="Turn a task and a repository into a tested diff.\n\n"
+    "\b\nStart here:\n"
+    "  turnout doctor\n"
+    '  turnout run "test_leap_year fails; fix the cause" --repo .',
+    epilog="\b\nExit codes:\n"
+    "  0  done; for `run`: the verdict is resolved or no_regression,\n"
+    "     or there are no tests and a diff was made\n"
+    "  1  ended without that\n"
+    "  2  wrong usage or configuration\n"
+    "  3  a cap or the policy stopped it\n"
+    "  4  the environment is not fit (sandbox, model, repository)",
+)
+@click.version_option(__version__, prog_name="turnout")
+def command() -> None:
+    """Do nothing before the command that was chosen."""
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: Sequence[str], commands: click.Command = command) -> int:
+    """Run one command and return its exit code; every failure is said in words."""
+    as_json = "--json" in argv
+    try:
+        result = commands.main(list(argv), prog_name="turnout", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        return _wrong_usage(error, as_json=as_json)
+    except TurnoutError as error:
+        return _failed(error, as_json=as_json)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("Interrupted.", err=True)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader is gone; whatever is still buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _ENDED
+    except Exception as error:
+        return _crashed(error, as_json=as_json)
+    return result if isinstance(result, int) else 0
+
+
+def _wrong_usage(error: click.ClickException, *, as_json: bool) -> int:
+    if as_json:
+        _say_json("usage_error", error.format_message(), "", error.exit_code)
+    else:
+        error.show()
+    return error.exit_code
+
+
+def _failed(error: TurnoutError, *, as_json: bool) -> int:
+    code = _code_of(error)
+    if as_json:
+        name = type(error).__name__.removesuffix("Error")
+        kind = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).strip("_")
+        _say_json(kind, error.message, error.mend, code)
+    else:
+        click.secho(f"Error: {error.message}", fg="red", err=True)
+        if error.mend:
+            click.echo(error.mend, err=True)
+    return code
+
+
+def _code_of(error: TurnoutError) -> int:
+    match error:
+        case UsageError():
+            return _USAGE
+        case UnfitError():
+            return _UNFIT
+        case GatewayError(status=402 | 403 | 429):
+            return _CAPPED
+        case GatewayError(status=401 | 502 | 503 | 504):
+            return _UNFIT
+        case _:
+            return _ENDED
+
+
+def _crashed(error: Exception, *, as_json: bool) -> int:
+    """Keep the traceback in a file and say in one line where it is."""
+    message = f"Unexpected {type(error).__name__}: {error}"
+    mend = f"This is a defect; the traceback is in {_keep_traceback(error)}"
+    if as_json:
+        _say_json("defect", message, mend, _ENDED)
+    else:
+        click.secho(message, fg="red", err=True)
+        click.echo(mend, err=True)
+    return _ENDED
+
+
+def _keep_traceback(error: Exception) -> Path:
+    text = "".join(traceback.format_exception(error))
+    try:
+        folder = Path(importlib.import_module("turnout.settings").state_folder()) / "crashes"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(".txt", "crash-", folder)
+    except (ImportError, OSError):
+        handle, name = tempfile.mkstemp(".txt", "turnout-crash-")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    return Path(name)
+
+
+def _say_json(kind: str, message: str, mend: str, code: int) -> None:
+    error = {"kind": kind, "message": message, "mend": mend, "exit_code": code}
+    click.echo(json.dumps({"error": error}))

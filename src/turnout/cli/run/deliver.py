@@ -1,0 +1,122 @@
+"""Where the user wants a finished diff: checked before the run, served after it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from turnout.cli.report import exit_code, result_json
+from turnout.core.events import Entry, encode_event
+from turnout.core.json import JsonObject
+from turnout.errors import DeliveryError, UsageError
+from turnout.runs.delivery import HostGit, OutputFolder, UserRepository
+from turnout.runs.summary import RunResult
+
+__all__ = ["Delivered", "Destination", "destination"]
+
+_TITLE = 72
+_FILES = ("patch.diff", "explanation.md", "record.jsonl", "summary.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What became of the diff."""
+
+    done: bool
+    text: str
+    """One sentence for people; empty where nothing was asked for."""
+
+    def to_json(self, kind: str) -> JsonObject:
+        """Return it as the field `delivery` of `turnout run --json`."""
+        return {"kind": kind, "done": self.done, "detail": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """What was asked for with --apply, --branch or --output."""
+
+    kind: Literal["none", "apply", "branch", "output"]
+    repository: UserRepository | None = None
+    branch: str = ""
+    folder: OutputFolder | None = None
+
+    async def check(self) -> None:
+        """Find out before the work if the result can be delivered; `UsageError` if not."""
+        try:
+            if self.kind == "branch" and self.repository is not None:
+                await self.repository.check_branch(self.branch)
+            if self.folder is not None:
+                self.folder.check(_FILES)
+        except DeliveryError as error:
+            raise UsageError(error.message, mend=error.mend) from error
+
+    async def deliver(self, result: RunResult, entries: Sequence[Entry]) -> Delivered:
+        """Put the result where it was asked for; a refusal comes back as text."""
+        try:
+            return Delivered(True, await self._deliver(result, entries))
+        except DeliveryError as error:
+            kept = f"The diff is on record: turnout runs diff {result.run_id}"
+            return Delivered(False, f"{error} {kept}")
+
+    async def _deliver(self, result: RunResult, entries: Sequence[Entry]) -> str:
+        if self.folder is not None:
+            self.folder.write(_files(result, entries))
+            return f"Written to {self.folder.path}."
+        if self.repository is None:
+            return ""
+        if not result.patch:
+            return "There is no diff to deliver."
+        if self.kind == "apply":
+            await self.repository.apply(result.patch)
+            return "Applied to the working tree."
+        commit = await self.repository.make_branch(
+            self.branch, result.base_commit, result.patch, _message(result)
+        )
+        return f"Committed to branch {self.branch} as {commit[:12]}."
+
+
+def destination(
+    repository: str,
+    environment: Mapping[str, str],
+    *,
+    apply: bool,
+    branch: str | None,
+    output: Path | None,
+) -> Destination:
+    """Return what the options ask for; `UsageError` where they ask for two things."""
+    if (apply, branch is not None, output is not None).count(True) > 1:
+        raise UsageError("Give only one of --apply, --branch and --output.")
+    if output is not None:
+        return Destination("output", folder=OutputFolder(output))
+    if not apply and branch is None:
+        return Destination("none")
+    if not Path(repository).is_dir():
+        raise UsageError(
+            "--apply and --branch need a repository on this machine.",
+            mend="Use --output for a repository that is given as a URL.",
+        )
+    user_repository = UserRepository(HostGit(Path(repository), environment))
+    return Destination("apply" if apply else "branch", user_repository, branch or "")
+
+
+def _files(result: RunResult, entries: Sequence[Entry]) -> Mapping[str, bytes]:
+    summary = json.dumps(result_json(result, exit_code(result), None), indent=2)
+    contents = (
+        result.patch.diff,
+        f"{result.explanation.strip()}\n".encode(),
+        "".join(map(_line, entries)).encode(),
+        f"{summary}\n".encode(),
+    )
+    return dict(zip(_FILES, contents, strict=True))
+
+
+def _line(entry: Entry) -> str:
+    event = encode_event(entry.event)
+    return f'{{"seq":{entry.seq},"at":"{entry.at.isoformat()}","event":{event}}}\n'
+
+
+def _message(result: RunResult) -> str:
+    first = result.task.prompt.strip().splitlines()[0]
+    title = first if len(first) <= _TITLE else f"{first[: _TITLE - 1]}…"
+    return f"{title}\n\n{result.explanation.strip()}\n\nTurnout-Run: {result.run_id}\n"

@@ -1,0 +1,163 @@
+"""The command itself: what it takes, what it shows, how it ends."""
+
+import asyncio
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from turnout.cli.options import config_option, json_option, say_json
+from turnout.cli.progress import Silence, progress_on
+from turnout.cli.report import exit_code, result_json, result_text
+from turnout.cli.run.deliver import Destination, destination
+from turnout.cli.run.signals import stop_on_signals
+from turnout.cli.terminal import safe, takes_colour
+from turnout.core.events import Entry
+from turnout.core.tasks import SurfaceName, Task
+from turnout.runs.summary import RunResult
+from turnout.settings import Settings, load_settings
+from turnout.wiring import open_service
+
+__all__ = ["command"]
+
+_REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/\s:]+@[^/\s:]+:")
+"""A URL, or the short form of an ssh address."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What the command line asks for."""
+
+    task: Task
+    settings: Settings
+    destination: Destination
+    as_json: bool
+
+
+@click.command(
+    "run",
+    epilog="\b\nExamples:\n"
+    '  turnout run "tests/test_dates.py fails on leap years; fix the code" --repo .\n'
+    '  turnout run "add a --verbose flag" --repo . --branch verbose-flag\n'
+    '  turnout run "fix issue 12" --repo https://host/team/project.git --base v2.1 --json\n'
+    "\b\nExit codes:\n"
+    "  0  verdict resolved or no_regression, or no tests are there and a diff was made\n"
+    "  1  the run ended without that, or the diff could not be delivered\n"
+    "  2  wrong usage or configuration\n"
+    "  3  a cap or the policy stopped the run\n"
+    "  4  the environment is not fit (sandbox, model, repository)",
+)
+@click.argument("task", metavar="TASK")
+@click.option("--repo", default=".", metavar="PATH|URL", help="Git repository; default: here.")
+@click.option("--base", default="HEAD", metavar="REV", help="Revision to start from.")
+@click.option("--surface", type=click.Choice(["guide", "shell"]), help="Tools the model gets.")
+@click.option("--test-command", metavar="CMD", help="Shell command that runs the tests.")
+@click.option("--apply", "apply_", is_flag=True, help="Apply the diff to the working tree.")
+@click.option("--branch", metavar="NAME", help="Commit the diff to a new branch.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write patch.diff, explanation.md, record.jsonl and summary.json.",
+)
+@click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Act steps at most.")
+@click.option("--model", metavar="ID", help="Pin every model call to one model.")
+@json_option
+@config_option
+def command(
+    *,
+    task: str,
+    repo: str,
+    base: str,
+    surface: SurfaceName | None,
+    test_command: str | None,
+    apply_: bool,
+    branch: str | None,
+    output: Path | None,
+    max_steps: int | None,
+    model: str | None,
+    as_json: bool,
+    config: Path | None,
+) -> int:
+    """Turn TASK into a tested diff of a repository; `-` reads the task from standard input.
+
+    The work is done in a sandbox on a copy of the base commit. Nothing of yours changes unless
+    you ask for --apply or --branch. Press Ctrl-C once to stop after the current step, twice to
+    stop at once; the work so far stays on record either way.
+    """
+    settings = load_settings(config=config)
+    if model is not None:
+        settings = settings.with_model(model)
+    if max_steps is not None:
+        settings = settings.with_max_steps(max_steps)
+    wanted = Task(
+        prompt=sys.stdin.read() if task == "-" else task,
+        repository=_repository(repo),
+        base=base,
+        surface=surface or settings.surface,
+        test_command=test_command or settings.test_command,
+        requirements=settings.requirements,
+    )
+    where = destination(
+        wanted.repository, settings.host_environment, apply=apply_, branch=branch, output=output
+    )
+    try:
+        return asyncio.run(_run(_Request(wanted, settings, where, as_json)))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def _repository(given: str) -> str:
+    if not Path(given).exists() and _REMOTE.match(given):
+        return given
+    return str(Path(given).absolute())
+
+
+async def _run(request: _Request) -> int:
+    colour = request.settings.colour
+    progress = Silence() if request.as_json else progress_on(sys.stderr, colour=colour)
+    entries: list[Entry] = []
+    result: RunResult | None = None
+    try:
+        await request.destination.check()
+        async with (
+            open_service(request.settings, progress.say) as service,
+            stop_on_signals(progress) as signals,
+            aclosing(service.run(request.task, signals.stop)) as items,
+        ):
+            async for item in items:
+                if isinstance(item, RunResult):
+                    result = item
+                else:
+                    signals.started = True
+                    entries.append(item)
+                    progress.show(item)
+    finally:
+        progress.close()
+    if result is None:
+        raise RuntimeError("the run ended without a result")
+    return await _present(request, result, entries)
+
+
+async def _present(request: _Request, result: RunResult, entries: Sequence[Entry]) -> int:
+    """Deliver and print a finished run; return the exit code."""
+    where = request.destination
+    delivered = await where.deliver(result, entries)
+    code = exit_code(result)
+    if code == 0 and not delivered.done:
+        code = 1
+    if request.as_json:
+        delivery = None if where.kind == "none" else delivered.to_json(where.kind)
+        say_json(result_json(result, code, delivery))
+        return code
+    colour = takes_colour(sys.stdout, allowed=request.settings.colour)
+    click.echo(result_text(result, colour=colour), color=colour)
+    if delivered.text:
+        click.echo(safe(delivered.text), err=not delivered.done)
+    click.echo(f"\nThe whole record: turnout runs show {result.run_id}", err=True)
+    return code

@@ -1,0 +1,123 @@
+"""`turnout runs`: what past runs did, read from their records."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from turnout.cli.options import config_option, json_option, say_json
+from turnout.cli.progress import line_of
+from turnout.cli.report import exit_code, result_json, result_text
+from turnout.cli.terminal import coloured_diff, safe, takes_colour
+from turnout.core.events import Entry
+from turnout.core.json import JsonObject
+from turnout.core.runs import RunRow
+from turnout.runs.summary import fold
+from turnout.settings import Settings, load_settings
+from turnout.wiring import open_records
+
+__all__ = ["command"]
+
+_PROMPT_SHOWN = 60
+
+
+@click.group(
+    "runs",
+    epilog="\b\nExamples:\n"
+    "  turnout runs list\n"
+    "  turnout runs show run-3f\n"
+    "  turnout runs diff run-3f | git apply",
+)
+def command() -> None:
+    """List past runs, show one, print its diff.
+
+    A run is named by its id or by the start of it; without one, the newest is meant.
+    """
+
+
+@command.command("list")
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
+@json_option
+@config_option
+def _list(*, limit: int, as_json: bool, config: Path | None) -> int:
+    """List the newest runs."""
+    rows = asyncio.run(_rows(load_settings(config=config), limit))
+    if as_json:
+        say_json({"runs": [_row_json(row) for row in rows]})
+    elif not rows:
+        click.echo('There are no runs yet. Start one: turnout run "…" --repo .')
+    for row in () if as_json else rows:
+        click.echo(_row_text(row))
+    return 0
+
+
+@command.command("show")
+@click.argument("run_id", required=False)
+@json_option
+@config_option
+def _show(*, run_id: str | None, as_json: bool, config: Path | None) -> int:
+    """Show what a run did, step by step, and how it ended."""
+    settings = load_settings(config=config)
+    entries = asyncio.run(_entries(settings, run_id))
+    result = fold(entries)
+    if as_json:
+        say_json(result_json(result, exit_code(result), None))
+        return 0
+    click.echo(f"{result.run_id}  {result.started_at:%Y-%m-%d %H:%M:%S} UTC")
+    click.echo(safe(f"task: {result.task.prompt.strip()}\nrepository: {result.task.repository}"))
+    for entry in entries:
+        if line := line_of(entry.event):
+            click.echo(safe(line))
+    colour = takes_colour(sys.stdout, allowed=settings.colour)
+    click.echo(f"\n{result_text(result, colour=colour)}", color=colour)
+    return 0
+
+
+@command.command("diff")
+@click.argument("run_id", required=False)
+@json_option
+@config_option
+def _diff(*, run_id: str | None, as_json: bool, config: Path | None) -> int:
+    """Print a run's diff: exact bytes for `git apply`, colours on a terminal."""
+    settings = load_settings(config=config)
+    result = fold(asyncio.run(_entries(settings, run_id)))
+    data = result.patch.diff
+    if as_json:
+        say_json({"run_id": result.run_id, "diff": data.decode(errors="backslashreplace")})
+    elif sys.stdout.isatty():
+        colour = takes_colour(sys.stdout, allowed=settings.colour)
+        click.echo(coloured_diff(data.decode(errors="backslashreplace"), colour=colour))
+    else:
+        sys.stdout.buffer.write(data)
+    return 0
+
+
+async def _rows(settings: Settings, limit: int) -> list[RunRow]:
+    async with open_records(settings) as records:
+        return list(await records.rows(limit=limit))
+
+
+async def _entries(settings: Settings, run_id: str | None) -> list[Entry]:
+    async with open_records(settings) as records:
+        return list(await records.entries(run_id))
+
+
+def _row_json(row: RunRow) -> JsonObject:
+    return {
+        "run_id": row.run_id,
+        "prompt": row.prompt,
+        "repository": row.repository,
+        "base_commit": row.base_commit,
+        "started_at": row.started_at.isoformat(),
+        "ended_at": row.ended_at.isoformat() if row.ended_at else None,
+        "outcome": row.outcome,
+        "verdict": row.verdict,
+    }
+
+
+def _row_text(row: RunRow) -> str:
+    prompt = " ".join(row.prompt.split())
+    shown = prompt if len(prompt) <= _PROMPT_SHOWN else f"{prompt[:_PROMPT_SHOWN]}…"
+    outcome, verdict = row.outcome or "running", row.verdict or "-"
+    return safe(f"{row.run_id}  {row.started_at:%Y-%m-%d %H:%M}  {outcome:10} {verdict:13} {shown}")

@@ -1,0 +1,1 @@
+"""Frozen values that rooms hand to each other; no input or output here."""

@@ -1,0 +1,267 @@
+"""The facts of a run, in the order in which they became true.
+
+A run's record is the sequence of its events. Before a model or tool call starts its intent is
+on record, after it the result, so that the whole state of a run is a fold of its events.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from turnout.core.ids import RequestId, RunId
+from turnout.core.inference import FinishReason, Objective, RoutingReport, StepKind
+from turnout.core.json import ascii_json
+from turnout.core.messages import AssistantMessage, Message
+from turnout.core.runs import Outcome, Patch, TestReport, Verdict
+from turnout.core.tasks import Task
+from turnout.core.tools import ToolCall, ToolResult
+from turnout.core.usage import Usage
+
+__all__ = [
+    "Entry",
+    "Event",
+    "Explained",
+    "LoopEnded",
+    "ModelCallDone",
+    "ModelCallFailed",
+    "ModelCallIntended",
+    "Notice",
+    "PatchMade",
+    "PlanMade",
+    "RunEnded",
+    "RunStarted",
+    "StepStarted",
+    "TestsRan",
+    "ToolCallDone",
+    "ToolCallIntended",
+    "VerdictGiven",
+    "WorkspaceReady",
+    "decode_event",
+    "encode_event",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run was taken in."""
+
+    task: Task
+    base_commit: str
+    """Full object name that `task.base` stood for."""
+    strategy: Literal["loop", "repair"]
+    type: Literal["run_started"] = "run_started"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceReady:
+    """The sandbox is up and holds the repository at the base commit."""
+
+    isolation: str
+    """Which walls hold, as `turnout doctor` names them."""
+    test_command: str | None
+    """None where no tests were found and none were named."""
+    requirements: tuple[str, ...]
+    """What was installed into the environment of the tests."""
+    seconds: float
+    type: Literal["workspace_ready"] = "workspace_ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a person should know and that ends nothing."""
+
+    text: str
+    level: Literal["info", "warning"] = "info"
+    type: Literal["notice"] = "notice"
+
+
+@dataclass(frozen=True, slots=True)
+class TestsRan:
+    """We ran the tests, before or after the work."""
+
+    __test__ = False
+
+    phase: Literal["before", "after"]
+    report: TestReport
+    type: Literal["tests_ran"] = "tests_ran"
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A step begins: one model call and the tools it asks for."""
+
+    step: int
+    """Counts from 1 within a run, all kinds together."""
+    kind: StepKind
+    objective: Objective
+    type: Literal["step_started"] = "step_started"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallIntended:
+    """A model call is about to be sent."""
+
+    step: int
+    kind: StepKind
+    conversation: str
+    """Calls of one conversation share their history; `main` is the loop's own."""
+    idempotency_key: str
+    model: str
+    """`auto`, or the pinned model."""
+    messages: tuple[Message, ...]
+    """What this call adds to its conversation; tool results are on record as their own events."""
+    type: Literal["model_call_intended"] = "model_call_intended"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallDone:
+    """A model answered."""
+
+    step: int
+    kind: StepKind
+    conversation: str
+    idempotency_key: str
+    request_id: RequestId
+    message: AssistantMessage
+    finish_reason: FinishReason
+    usage: Usage
+    routing: RoutingReport
+    latency_ms: int
+    type: Literal["model_call_done"] = "model_call_done"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallFailed:
+    """A model call ended without an answer."""
+
+    step: int
+    kind: StepKind
+    conversation: str
+    idempotency_key: str
+    status: int | None
+    """HTTP status of the gateway; None where it could not be reached."""
+    code: str
+    error: str
+    type: Literal["model_call_failed"] = "model_call_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallIntended:
+    """A tool call is about to be carried out."""
+
+    step: int
+    call: ToolCall
+    type: Literal["tool_call_intended"] = "tool_call_intended"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDone:
+    """A tool call has its one result."""
+
+    step: int
+    result: ToolResult
+    seconds: float
+    type: Literal["tool_call_done"] = "tool_call_done"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanMade:
+    """The plan, as the model wrote it."""
+
+    text: str
+    type: Literal["plan_made"] = "plan_made"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopEnded:
+    """The agent stops; the patch and the verdict are still to come."""
+
+    outcome: Outcome
+    reason: str
+    """One sentence for people."""
+    answer: str = ""
+    """The model's last word; empty where it had none."""
+    type: Literal["loop_ended"] = "loop_ended"
+
+
+@dataclass(frozen=True, slots=True)
+class PatchMade:
+    """The workspace was compared with its base commit."""
+
+    patch: Patch
+    type: Literal["patch_made"] = "patch_made"
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictGiven:
+    """Our own judgement of the patch."""
+
+    verdict: Verdict
+    type: Literal["verdict_given"] = "verdict_given"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The description of the change for its reader."""
+
+    text: str
+    type: Literal["explained"] = "explained"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """Nothing follows this event."""
+
+    outcome: Outcome
+    reason: str
+    type: Literal["run_ended"] = "run_ended"
+
+
+Event = (
+    RunStarted
+    | WorkspaceReady
+    | Notice
+    | TestsRan
+    | StepStarted
+    | ModelCallIntended
+    | ModelCallDone
+    | ModelCallFailed
+    | ToolCallIntended
+    | ToolCallDone
+    | PlanMade
+    | LoopEnded
+    | PatchMade
+    | VerdictGiven
+    | Explained
+    | RunEnded
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event at its place in a run's record."""
+
+    run_id: RunId
+    seq: int
+    """Counts from 1 within the run, without gaps."""
+    at: datetime
+    event: Event
+
+
+@cache
+def _adapter() -> TypeAdapter[Event]:
+    return TypeAdapter(Annotated[Event, Field(discriminator="type")])
+
+
+def encode_event(event: Event) -> str:
+    """Return `event` as one JSON object in ASCII; bytes are base64."""
+    return ascii_json(_adapter().dump_python(event, mode="json"))
+
+
+def decode_event(text: str | bytes) -> Event:
+    """Return the event that `encode_event` wrote; ValueError where it is none."""
+    return _adapter().validate_python(json.loads(text))

@@ -1,0 +1,108 @@
+"""What is asked of a model, and what comes back, as our own agent sees it."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from turnout.core.ids import DeploymentId, ModelId, ProviderName, RequestId, SessionId
+from turnout.core.json import JsonObject
+from turnout.core.messages import AssistantMessage, Message
+from turnout.core.money import Micros
+from turnout.core.tools import Tool
+from turnout.core.usage import Usage
+
+__all__ = [
+    "CALL_KIND_HEADER",
+    "FinishReason",
+    "ModelReply",
+    "ModelRequest",
+    "Objective",
+    "RoutingAsk",
+    "RoutingReport",
+    "StepKind",
+    "TaskKind",
+    "TaskSource",
+]
+
+Objective = Literal["quality", "latency", "cost", "balanced"]
+"""What a call is routed for; wire field `routing.optimize`."""
+
+TaskKind = Literal["coding", "summarisation", "reasoning", "extraction", "chat", "general"]
+"""What a call is about; wire field `routing.task`."""
+
+TaskSource = Literal["request", "inferred", "default"]
+
+StepKind = Literal["plan", "act", "summary", "answer", "review"]
+"""What a step of our agent is for."""
+
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
+
+CALL_KIND_HEADER = "x-turnout-call-kind"
+"""Header by which our agent tells the gateway the kind of step a call belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingAsk:
+    """The `routing` object of a request; every field may be absent."""
+
+    optimize: Objective | None = None
+    task: TaskKind | None = None
+    session: SessionId | None = None
+    policy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingReport:
+    """The `routing` object of a response: which deployment answered, and why."""
+
+    model: ModelId
+    provider: ProviderName
+    deployment: DeploymentId
+    objective: Objective
+    task: TaskKind
+    task_source: TaskSource
+    session: SessionId | None
+    sticky: bool
+    """True where an open tool call kept the conversation on this model."""
+    fallback: bool
+    """True where the first choice failed and this is another deployment."""
+    policy_revision: int
+    reason: str
+    """One sentence for people."""
+    cost_micros: Micros | None
+    """None where the deployment has no known price."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call as our agent makes it."""
+
+    messages: tuple[Message, ...]
+    call_kind: StepKind
+    routing: RoutingAsk
+    idempotency_key: str
+    """The same key is sent when the call is repeated after a crash."""
+    model: str = "auto"
+    tools: tuple[Tool, ...] = ()
+    tool_choice: str = "auto"
+    """`auto`, `required`, `none`, or the name of one tool."""
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    response_schema: JsonObject | None = None
+    """JSON Schema that the text of the reply must satisfy."""
+    thinking: bool | None = None
+    """Wire field `extended_thinking`; None leaves it to the policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """One model call's answer as our agent sees it."""
+
+    request_id: RequestId
+    message: AssistantMessage
+    finish_reason: FinishReason
+    usage: Usage
+    routing: RoutingReport
+    latency_ms: int = field(default=0)
+    """Wall time from the first byte sent to the last byte received."""

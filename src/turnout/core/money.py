@@ -1,0 +1,52 @@
+"""Money as integer micro-USD; no float ever holds an amount."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NewType
+
+from turnout.core.usage import Usage
+
+__all__ = ["Micros", "Price", "cost_micros", "format_usd", "usd_to_micros"]
+
+Micros = NewType("Micros", int)
+"""Millionths of a US dollar."""
+
+_MTOK = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a deployment charges, in micro-USD per million tokens."""
+
+    input: int
+    output: int
+    cache_read: int | None = None
+    """Tokens answered from a prompt cache; None: charged as `input`."""
+    cache_write: int | None = None
+    """Tokens written to a prompt cache; None: charged as `input`."""
+
+
+def cost_micros(usage: Usage, price: Price) -> Micros:
+    """Return what `usage` costs at `price`, rounded up to a whole micro-USD once."""
+    read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
+    plain = max(0, usage.input_tokens - read - written)
+    total = (
+        plain * price.input
+        + read * (price.input if price.cache_read is None else price.cache_read)
+        + written * (price.input if price.cache_write is None else price.cache_write)
+        + usage.output_tokens * price.output
+    )
+    return Micros(-(-total // _MTOK))
+
+
+def usd_to_micros(amount: Decimal | str | int) -> Micros:
+    """Return a dollar amount as micro-USD; a finer amount is rounded half up."""
+    return Micros(int((Decimal(amount) * _MTOK).to_integral_value(rounding="ROUND_HALF_UP")))
+
+
+def format_usd(amount: Micros) -> str:
+    """Return `amount` for people: `$1.25`, and down to a micro-USD below a cent."""
+    dollars = Decimal(amount) / _MTOK
+    if amount == 0 or abs(amount) >= _MTOK // 100:
+        return f"${dollars:.2f}"
+    return f"${dollars:.6f}".rstrip("0")

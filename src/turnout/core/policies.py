@@ -1,0 +1,110 @@
+"""The routing policy: which models, which tools, how much."""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from turnout.core.ids import ModelId
+from turnout.core.inference import Objective, TaskKind
+from turnout.core.money import Micros
+
+__all__ = [
+    "PinnedFallback",
+    "Policy",
+    "PoolRule",
+    "Reservation",
+    "SessionCaps",
+    "SessionTotals",
+    "TaskRule",
+    "ToolMode",
+    "ToolRule",
+]
+
+ToolMode = Literal["any", "dry_run", "enforce"]
+"""any: no list; dry_run: calls outside the list are recorded; enforce: they are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRule:
+    """Which models the policy admits."""
+
+    models: tuple[ModelId, ...] = ()
+    """Exact ids; empty: every model of the catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRule:
+    """Which tool names a request may declare."""
+
+    mode: ToolMode = "any"
+    allow: tuple[str, ...] = ()
+
+
+class SessionTotals(NamedTuple):
+    """What a session has used, open reservations included."""
+
+    requests: int
+    spend: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCaps:
+    """Limits on all requests that share a session id; None: no limit."""
+
+    max_requests: int | None = None
+    max_spend: Micros | None = None
+
+    def exceeded_by(self, totals: SessionTotals) -> Literal["", "requests", "spend"]:
+        """Return which limit admits no further request after `totals`; empty where none."""
+        if self.max_requests is not None and totals.requests >= self.max_requests:
+            return "requests"
+        if self.max_spend is not None and totals.spend >= self.max_spend:
+            return "spend"
+        return ""
+
+
+class Reservation(NamedTuple):
+    """One admitted request's place in its session."""
+
+    granted: bool
+    exceeded: Literal["", "requests", "spend"]
+    """The limit that was reached; empty where granted."""
+    totals: SessionTotals
+    """Before this request."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRule:
+    """For one task kind, a model that is tried first if it is eligible."""
+
+    task: TaskKind
+    model: ModelId
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedFallback:
+    """What happens when a model that the request names fails."""
+
+    mode: Literal["same_model", "model", "auto", "none"] = "same_model"
+    model: ModelId | None = None
+    """The stand-in for mode `model`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One revision of the rules in force."""
+
+    name: str = "default"
+    revision: int = 0
+    pool: PoolRule = field(default_factory=PoolRule)
+    objective: Objective = "balanced"
+    """Used where the request names none."""
+    tools: ToolRule = field(default_factory=ToolRule)
+    session: SessionCaps = field(default_factory=SessionCaps)
+    task_rules: tuple[TaskRule, ...] = ()
+    pinned: PinnedFallback = field(default_factory=PinnedFallback)
+    min_tool_success: float = 0.0
+    """Lowest measured rate of well-formed tool calls that a deployment may have, 0 to 1."""
+    min_quality: float = 0.0
+    """Floor for `latency` and `cost`: measured quality below it is left out; unknown is kept."""
+    allow_unpriced: bool = False
+    """Whether a deployment without a known price may serve under a spend cap."""

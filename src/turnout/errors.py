@@ -1,0 +1,134 @@
+"""Every error that Turnout raises on purpose, as one tree.
+
+    TurnoutError
+    ├── UsageError                  the caller asked for something that cannot be (exit 2)
+    │   └── ConfigError             turnout.toml or a setting is wrong
+    ├── UnfitError                  the environment cannot do the job (exit 4)
+    │   ├── SandboxUnavailableError no usable isolation on this machine
+    │   ├── ModelUnavailableError   no model endpoint, wrong key, unreachable, no tool support
+    │   ├── RepositoryError         not a repository, unknown base, nothing to check out
+    │   └── MissingExtraError       an optional dependency is not installed
+    ├── GatewayError                a request the gateway refused or could not serve (HTTP status)
+    ├── SandboxError                the sandbox itself failed; never shown to a model
+    │   └── SandboxDiedError        its agent is gone; the sandbox cannot be used again
+    ├── DeliveryError               a finished patch could not be put where it was wanted
+    ├── ToolError                   a tool could not do what was asked; its text goes to the model
+    └── StoreError                  the record could not be read or written
+        ├── NotFoundError           no such run, receipt or revision
+        └── StaleEpochError         another worker has taken the run over
+
+An error's text says what is wrong; its `mend` says what to do about it.
+"""
+
+__all__ = [
+    "ConfigError",
+    "DeliveryError",
+    "GatewayError",
+    "MissingExtraError",
+    "ModelUnavailableError",
+    "NotFoundError",
+    "RepositoryError",
+    "SandboxDiedError",
+    "SandboxError",
+    "SandboxUnavailableError",
+    "StaleEpochError",
+    "StoreError",
+    "ToolError",
+    "TurnoutError",
+    "UnfitError",
+    "UsageError",
+]
+
+
+class TurnoutError(Exception):
+    """Root of every error raised on purpose."""
+
+    def __init__(self, message: str, *, mend: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        """What is wrong, in one sentence."""
+        self.mend = mend
+        """What the reader can do about it; empty where nothing can be done."""
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.mend}".strip()
+
+
+class UsageError(TurnoutError):
+    """The caller asked for something that cannot be."""
+
+
+class ConfigError(UsageError):
+    """A setting or a line of `turnout.toml` is wrong."""
+
+
+class UnfitError(TurnoutError):
+    """The environment (sandbox, model, repository) cannot do the job."""
+
+
+class SandboxUnavailableError(UnfitError):
+    """No usable isolation on this machine."""
+
+
+class ModelUnavailableError(UnfitError):
+    """No model can be reached, or none that is able to do the job."""
+
+
+class RepositoryError(UnfitError):
+    """The repository or the base commit cannot be used."""
+
+
+class MissingExtraError(UnfitError):
+    """An optional dependency is needed and not installed."""
+
+
+class GatewayError(TurnoutError):
+    """A request that the gateway refused or could not serve."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        code: str,
+        mend: str = "",
+        retry_after: float | None = None,
+        param: str | None = None,
+    ) -> None:
+        super().__init__(message, mend=mend)
+        self.status = status
+        """HTTP status of the answer."""
+        self.code = code
+        """Machine-readable reason, such as `tool_not_allowed` or `session_request_cap`."""
+        self.retry_after = retry_after
+        """Seconds after which a retry may succeed; None where a retry cannot help."""
+        self.param = param
+        """Path of the field of the request that is wrong; None where it is not one field."""
+
+
+class SandboxError(TurnoutError):
+    """The sandbox itself failed; this is never a tool result."""
+
+
+class SandboxDiedError(SandboxError):
+    """The sandbox is gone and cannot be used again."""
+
+
+class DeliveryError(TurnoutError):
+    """A finished patch could not be put where it was wanted; it stays on record."""
+
+
+class ToolError(TurnoutError):
+    """A tool could not do what was asked; the text is what the model reads."""
+
+
+class StoreError(TurnoutError):
+    """The record could not be read or written."""
+
+
+class NotFoundError(StoreError):
+    """No such run, receipt or revision."""
+
+
+class StaleEpochError(StoreError):
+    """Another worker has taken the run over; this one must stop writing."""

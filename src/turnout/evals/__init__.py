@@ -1,0 +1,1 @@
+"""Evaluation on real bugs: instances, trials, honest grading."""

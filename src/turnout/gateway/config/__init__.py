@@ -1,0 +1,1 @@
+"""The tables of `turnout.toml` that the gateway reads."""

@@ -1,0 +1,108 @@
+"""A table of the configuration file, checked, with errors that name the key and the mend."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from typing import Annotated, TypeVar, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from turnout.core.json import JsonObject
+from turnout.errors import ConfigError
+
+__all__ = ["Rate", "Share", "Table", "Usd", "close_match", "read_table"]
+
+
+class Table(BaseModel):
+    """A table that knows its keys and takes no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def _usd(value: object) -> Decimal:
+    if isinstance(value, float):
+        raise ValueError(f'must be text, so that no digit is lost: write "{value}"')
+    try:
+        amount = Decimal(value if isinstance(value, str | int) else "")
+    except InvalidOperation:
+        raise ValueError('must be an amount in US dollars, such as "0.27"') from None
+    if not amount.is_finite() or amount < 0 or amount > 1_000_000:
+        raise ValueError("must be an amount from 0 to 1000000 US dollars")
+    return amount
+
+
+Usd = Annotated[Decimal, BeforeValidator(_usd)]
+"""US dollars, written as text or as a whole number."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A number from 0 to 1."""
+
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""A number above 0."""
+
+_Table = TypeVar("_Table", bound=Table)
+
+
+def read_table(kind: type[_Table], table: JsonObject, where: str) -> _Table:
+    """Return the checked table; `ConfigError` names the first wrong key below `where`."""
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        # A wrong key before a missing one: the first is often the cause of the second.
+        found = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
+        raise _config_error(kind, found[0], where) from error
+
+
+def close_match(name: str, known: Sequence[str]) -> str:
+    """Return the mend for a name that is not known."""
+    near = get_close_matches(name, known, n=1)
+    if near:
+        return f"Did you mean `{near[0]}`?"
+    return f"Known: {', '.join(sorted(known))}." if known else ""
+
+
+def _config_error(kind: type[BaseModel], detail: ErrorDetails, where: str) -> ConfigError:
+    place = detail["loc"]
+    key = _dotted(where, place)
+    match detail["type"]:
+        case "extra_forbidden":
+            known = list(_keys(kind, place[:-1]))
+            return ConfigError(f"`{key}` is no key.", mend=close_match(str(place[-1]), known))
+        case "missing":
+            return ConfigError(f"`{key}` is missing.", mend="Add it.")
+        case "literal_error":
+            allowed = str(detail.get("ctx", {}).get("expected"))
+            given = detail["input"]
+            return ConfigError(f"`{key}` is {given!r}.", mend=f"Write one of {allowed}.")
+        case _:
+            said = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+            said = said if said.startswith("must ") else f"must be {said}"
+            return ConfigError(f"`{key}` {said}.")
+
+
+def _dotted(where: str, place: Sequence[str | int]) -> str:
+    key = where
+    for part in place:
+        if isinstance(part, int):
+            key += f"[{part}]"
+        elif part != "[key]":
+            key += f".{part}" if key else part
+    return key
+
+
+def _keys(kind: type[BaseModel], place: Sequence[str | int]) -> Iterator[str]:
+    """Yield the keys of the table at `place`."""
+    at: type[BaseModel] | None = kind
+    for part in place:
+        if at is not None and isinstance(part, str) and part in at.model_fields:
+            at = next(_tables_in(at.model_fields[part].annotation), None)
+    if at is not None:
+        yield from at.model_fields
+
+
+def _tables_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _tables_in(argument)

@@ -1,0 +1,1 @@
+"""What deployments show when they are asked: probes and live figures."""

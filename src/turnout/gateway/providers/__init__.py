@@ -1,0 +1,1 @@
+"""Upstream adapters, one per API shape."""

@@ -1,0 +1,144 @@
+"""The gateway's own HTTP server, inside the process that asks for it."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from turnout.errors import ConfigError
+
+__all__ = ["BoundAddress", "serve"]
+
+_GRACE = 5
+"""Seconds that open requests have to end once the server is told to stop."""
+_BACKLOG = 2_048
+_LONGEST_SOCKET_PATH = 107
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAddress:
+    """Where a server listens."""
+
+    base_url: str
+    """`http://gateway` where it is a unix socket: the host is a name then, not an address."""
+    uds: Path | None = None
+    port: int | None = None
+
+
+@asynccontextmanager
+async def serve(
+    app: ASGIApp, *, uds: Path | None = None, host: str | None = None, port: int | None = None
+) -> AsyncIterator[BoundAddress]:
+    """Serve `app` until the block ends, on a unix socket or on `host` and `port`.
+
+    Port 0 or None takes a free one. A socket is for our own user alone, as is its folder where
+    that is made here.
+    Signals stay with the caller. `ConfigError` where the address cannot be had.
+    """
+    if (uds is None) == (host is None):
+        raise ConfigError("Give either a socket path or a host.")
+    if uds is not None:
+        listener, bound = _bind_unix(uds), BoundAddress("http://gateway", uds=uds)
+    else:
+        listener = _bind_tcp(host or "", port or 0)
+        taken = listener.getsockname()[1]
+        bound = BoundAddress(f"http://{_in_url(host or '')}:{taken}", port=taken)
+    server = _Server(_config(app))
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await server.wait_started(running)
+        yield bound
+    finally:
+        server.should_exit = True
+        await asyncio.wait({running})
+        _close(listener, uds)
+    running.result()
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._up = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._up.set()
+
+    async def wait_started(self, running: asyncio.Task[None]) -> None:
+        """Return once connections are accepted; raise what ended `running` before that."""
+        up = asyncio.ensure_future(self._up.wait())
+        await asyncio.wait({up, running}, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            up.cancel()
+            running.result()
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=_GRACE,
+    )
+
+
+def _bind_unix(path: Path) -> socket.socket:
+    if len(str(path).encode()) > _LONGEST_SOCKET_PATH:
+        raise ConfigError(
+            f"The socket path {path} is longer than {_LONGEST_SOCKET_PATH} bytes.",
+            mend="Choose a state folder with a shorter path.",
+        )
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        listener.bind(str(path))
+        # Nobody can connect before `listen`, which comes after this.
+        path.chmod(0o600)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(f"Cannot listen on {path}: {error.strerror}.") from error
+    return listener
+
+
+def _close(listener: socket.socket, path: Path | None) -> None:
+    listener.close()
+    if path is not None:
+        path.unlink(missing_ok=True)
+
+
+def _bind_tcp(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConfigError(f"Cannot listen on {host}: {error.strerror}.") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"Cannot listen on {host}:{port}: {error.strerror}.",
+            mend="Choose another port, or 0 for a free one.",
+        ) from error
+    return listener
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

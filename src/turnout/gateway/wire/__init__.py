@@ -1,0 +1,1 @@
+"""API shapes at the edge of the gateway: bytes to values and back."""

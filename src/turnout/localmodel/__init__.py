@@ -1,0 +1,1 @@
+"""The embedded default model: fetched once, verified, served on loopback."""

@@ -1,0 +1,1 @@
+"""The service: takes tasks in, runs them, keeps their record, judges and delivers the result."""

@@ -1,0 +1,107 @@
+"""A run's result as the JSON object that scripts read."""
+
+from turnout.core.events import ModelCallDone, ModelCallFailed
+from turnout.core.json import JsonObject
+from turnout.core.runs import FileChange, TestReport, Verdict
+from turnout.core.usage import Usage
+from turnout.runs.summary import RunResult
+
+__all__ = ["result_object"]
+
+
+def result_object(result: RunResult) -> JsonObject:
+    """Return the fields that `turnout run --json` documents, all but `exit_code`."""
+    return {
+        "run_id": result.run_id,
+        "outcome": result.outcome,
+        "reason": result.reason,
+        "verdict": _verdict(result.verdict) if result.verdict else None,
+        "diff": result.patch.diff.decode(errors="backslashreplace"),
+        "files": [_file(change) for change in result.patch.files],
+        "explanation": result.explanation,
+        "plan": result.plan,
+        "prompt": result.task.prompt,
+        "repository": result.task.repository,
+        "base_commit": result.base_commit,
+        "strategy": result.strategy,
+        "isolation": result.workspace.isolation if result.workspace else None,
+        "tests_before": _tests(result.tests_before) if result.tests_before else None,
+        "tests_after": _tests(result.tests_after) if result.tests_after else None,
+        "cost_micros": result.cost,
+        "priced": result.priced,
+        "usage": _usage(result.usage),
+        "model_calls": [_call(call) for call in result.calls],
+        "failed_calls": [_failed(call) for call in result.failed_calls],
+        "steps": result.steps,
+        "seconds": round(result.seconds, 3),
+        "warnings": list(result.warnings),
+    }
+
+
+def _verdict(verdict: Verdict) -> JsonObject:
+    return {
+        "name": verdict.name,
+        "failed_before": verdict.failed_before,
+        "passes_after": verdict.passes_after,
+        "tests_untouched": verdict.tests_untouched,
+        "touched": list(verdict.touched),
+        "detail": verdict.detail,
+    }
+
+
+def _file(change: FileChange) -> JsonObject:
+    return {
+        "path": change.path,
+        "status": change.status,
+        "added_lines": change.added_lines,
+        "deleted_lines": change.deleted_lines,
+    }
+
+
+def _tests(report: TestReport) -> JsonObject:
+    return {
+        "command": report.command,
+        "exit_code": report.exit_code,
+        "passed": list(report.passed),
+        "failed": list(report.failed),
+        "seconds": round(report.seconds, 3),
+        "timed_out": report.timed_out,
+        "found": report.found,
+    }
+
+
+def _usage(usage: Usage) -> JsonObject:
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_input_tokens": usage.cache_read_input_tokens,
+        "cache_creation_input_tokens": usage.cache_creation_input_tokens,
+        "estimated": usage.estimated,
+    }
+
+
+def _call(call: ModelCallDone) -> JsonObject:
+    return {
+        "request_id": call.request_id,
+        "step": call.step,
+        "kind": call.kind,
+        "model": call.routing.model,
+        "deployment": call.routing.deployment,
+        "objective": call.routing.objective,
+        "cost_micros": call.routing.cost_micros,
+        "tokens": _usage(call.usage),
+        "latency_ms": call.latency_ms,
+        "sticky": call.routing.sticky,
+        "fallback": call.routing.fallback,
+        "reason": call.routing.reason,
+    }
+
+
+def _failed(call: ModelCallFailed) -> JsonObject:
+    return {
+        "step": call.step,
+        "kind": call.kind,
+        "status": call.status,
+        "code": call.code,
+        "error": call.error,
+    }

@@ -1,0 +1,57 @@
+"""Turns a task into the first event of a run, or says why it cannot be taken in."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit, urlunsplit
+
+from turnout.core.events import Notice, RunStarted
+from turnout.core.tasks import Task
+from turnout.errors import UsageError
+from turnout.runs.ports import StrategyName
+from turnout.sandbox.repository import Resolved
+
+__all__ = ["Intake", "Resolve", "take_in", "without_credentials"]
+
+Resolve = Callable[[str, str], Awaitable[Resolved]]
+"""Finds the commit that a revision of a repository stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """A task that can be worked on."""
+
+    task: Task
+    """As it was given; a URL may hold credentials, which never go on record."""
+    commit: str
+    notices: tuple[Notice, ...]
+
+    def started(self, strategy: StrategyName) -> RunStarted:
+        """Return the first event of its run."""
+        shown = replace(self.task, repository=without_credentials(self.task.repository))
+        return RunStarted(shown, self.commit, strategy)
+
+
+async def take_in(task: Task, resolve: Resolve) -> Intake:
+    """Check a task and find its base commit; `UsageError` or `RepositoryError` where it fails."""
+    if not task.prompt.strip():
+        raise UsageError("The task is empty.", mend="Say in a sentence what is to be done.")
+    resolved = await resolve(task.repository, task.base)
+    notices = [Notice(text, "warning") for text in resolved.warnings]
+    if resolved.dirty:
+        notices.append(Notice(_dirty(resolved.dirty, resolved.commit), "warning"))
+    return Intake(task, resolved.commit, tuple(notices))
+
+
+def without_credentials(repository: str) -> str:
+    """Return a repository's address without the user and password that its URL may hold."""
+    if "://" not in repository:
+        return repository
+    parts = urlsplit(repository)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _dirty(paths: tuple[str, ...], commit: str) -> str:
+    shown = ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    return (
+        f"The working tree has changes ({shown}); the run starts from {commit[:12]} without them."
+    )

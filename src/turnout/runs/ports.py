@@ -1,0 +1,120 @@
+"""What the service needs from outside; `wiring` hands in what satisfies it."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from turnout.agent.base import ModelClient, Strategy
+from turnout.core.events import Entry, Event
+from turnout.core.ids import RunId
+from turnout.core.runs import Patch, RunRow, TestReport
+from turnout.sandbox.base import Sandbox
+
+__all__ = [
+    "Agent",
+    "Explanation",
+    "ModelAccess",
+    "Models",
+    "RecordStore",
+    "Report",
+    "RunRow",
+    "StrategyName",
+    "Suite",
+]
+
+StrategyName = Literal["loop", "repair"]
+"""loop: the model chooses tools until it is done; repair: it rewrites code that a test blames."""
+
+Report = Callable[[str], None]
+"""Takes one line for the person who waits; nothing of it goes on record."""
+
+
+class RecordStore(Protocol):
+    """The record of every run: append-only, ordered, fenced by epoch."""
+
+    async def begin(self, run_id: RunId, first: Event, at: datetime) -> int:
+        """Open a record with its `RunStarted` and return its epoch, 1."""
+        ...
+
+    async def take_over(self, run_id: RunId) -> int:
+        """Return a new epoch; appends under an older one are refused from now on."""
+        ...
+
+    async def append(self, run_id: RunId, epoch: int, event: Event, at: datetime) -> Entry:
+        """Commit an event durably; `StaleEpochError` where another worker took over."""
+        ...
+
+    async def entries(self, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
+        """Return a record from after `after`, in order; `NotFoundError` where there is none."""
+        ...
+
+    async def rows(self, *, limit: int = 50) -> Sequence[RunRow]:
+        """Return the newest runs first."""
+        ...
+
+    async def row(self, run_id: RunId) -> RunRow:
+        """Return one run's line; `NotFoundError` where there is none."""
+        ...
+
+    async def find(self, prefix: str) -> RunId:
+        """Return the one run whose id starts so; `NotFoundError` where none or several do."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """An open way to models, and how they are best worked with."""
+
+    client: ModelClient
+    strategy: StrategyName
+    warnings: tuple[str, ...] = ()
+    """What a person should know, such as a price that is not known."""
+
+
+class Models(Protocol):
+    """The models that the settings name."""
+
+    async def open(self, report: Report) -> ModelAccess:
+        """Make them ready at first use; `ModelUnavailableError` where none can do the job."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What the description of a change is written from."""
+
+    run_id: RunId
+    step: int
+    """Number of the step that writes it."""
+    prompt: str
+    patch: Patch
+    tests_after: TestReport | None
+
+
+class Agent(Protocol):
+    """The ways to work on a task."""
+
+    def strategy(self, name: StrategyName, client: ModelClient, sandbox: Sandbox) -> Strategy:
+        """Return the strategy of that name, working in `sandbox`."""
+        ...
+
+    def explain(self, client: ModelClient, subject: Explanation) -> AsyncIterator[Event]:
+        """Write the description of a change, yielding each event; the last one is `Explained`."""
+        ...
+
+
+class Suite(Protocol):
+    """Our own look at the tests of a workspace."""
+
+    async def command(self, sandbox: Sandbox) -> str | None:
+        """Return the shell command that runs the tests; None where there are none."""
+        ...
+
+    async def files(self, sandbox: Sandbox) -> tuple[str, ...]:
+        """Return the existing test files, relative to the workspace."""
+        ...
+
+    async def run(self, sandbox: Sandbox, command: str) -> TestReport:
+        """Run all tests once."""
+        ...

@@ -1,0 +1,84 @@
+"""The service room's front: takes a task in and shows its run as it happens."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from turnout.core.events import Entry
+from turnout.core.ids import new_run_id
+from turnout.core.tasks import Task
+from turnout.errors import SandboxUnavailableError
+from turnout.runs.intake import Intake, Resolve, take_in
+from turnout.runs.ports import ModelAccess, Models, RecordStore, Report
+from turnout.runs.record import Recorder
+from turnout.runs.stop import Stop
+from turnout.runs.summary import RunResult, advance
+from turnout.runs.worker import RunWorker, Workshop
+
+__all__ = ["RunService"]
+
+
+class RunService:
+    """Takes tasks in and has them worked on; serves any number of runs at once."""
+
+    def __init__(
+        self,
+        store: RecordStore,
+        workshop: Workshop,
+        models: Models,
+        resolve: Resolve,
+        report: Report,
+    ) -> None:
+        self._store = store
+        self._workshop = workshop
+        self._models = models
+        self._resolve = resolve
+        self._report = report
+
+    async def run(
+        self, task: Task, stop: Stop | None = None
+    ) -> AsyncGenerator[Entry | RunResult, None]:
+        """Run a task, yielding each entry once it is on record; the last item is the result.
+
+        `UsageError` and `UnfitError` come out where the task cannot be worked on at all; what was
+        on record before stays there. Closing the iterator gives the run up at once.
+        """
+        intake = await take_in(task, self._resolve)
+        access = await self._ready()
+        entries: asyncio.Queue[Entry | None] = asyncio.Queue()
+        work = asyncio.create_task(self._work(intake, access, entries, stop or Stop()))
+        result: RunResult | None = None
+        try:
+            while (entry := await entries.get()) is not None:
+                result = advance(result, entry)
+                yield entry
+            await work
+        finally:
+            work.cancel()
+            await asyncio.wait({work})
+        if result is not None:
+            yield result
+
+    async def _ready(self) -> ModelAccess:
+        walls = await self._workshop.driver.probe()
+        if not walls.usable:
+            missing = [(name, text) for name, holds, text in walls.facts if not holds]
+            raise SandboxUnavailableError(
+                f"This machine has no usable sandbox ({walls.driver}).",
+                mend=" ".join(f"{name}: {text}." for name, text in missing)
+                + " `turnout doctor` says more.",
+            )
+        return await self._models.open(self._report)
+
+    async def _work(
+        self,
+        intake: Intake,
+        access: ModelAccess,
+        entries: "asyncio.Queue[Entry | None]",
+        stop: Stop,
+    ) -> None:
+        recorder = Recorder(self._store, new_run_id(), self._workshop.clock, entries.put_nowait)
+        try:
+            await recorder.begin(intake.started(access.strategy))
+            await RunWorker(self._workshop, access, recorder, stop).work(intake)
+        finally:
+            entries.put_nowait(None)

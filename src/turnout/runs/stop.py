@@ -1,0 +1,66 @@
+"""A person's wish that a run stops: between two steps, or at once."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+__all__ = ["Stop", "StoppedError"]
+
+T = TypeVar("T")
+
+_GRACE: Final = 10.0
+"""Seconds that given-up work has for its own clean-up."""
+
+
+class StoppedError(Exception):
+    """The run is to stop, and what was under way was given up."""
+
+
+class Stop:
+    """Carries the wish from whoever has it to the worker; asking again makes it urgent."""
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Event()
+        self._urgent = asyncio.Event()
+
+    @property
+    def asked(self) -> bool:
+        """Whether the run should stop after the step that is under way."""
+        return self._asked.is_set()
+
+    @property
+    def urgent(self) -> bool:
+        """Whether the step that is under way should be given up."""
+        return self._urgent.is_set()
+
+    def ask(self) -> None:
+        """Ask for a stop between steps; asked a second time, for one at once."""
+        if self._asked.is_set():
+            self._urgent.set()
+        self._asked.set()
+
+    async def unless_asked(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do work that may be given up as soon as a stop is asked for: `StoppedError` then."""
+        return await _unless(self._asked, work)
+
+    async def unless_urgent(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do work that is given up only when the stop is urgent: `StoppedError` then."""
+        return await _unless(self._urgent, work)
+
+
+async def _unless(signal: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
+    if signal.is_set():
+        work.close()
+        raise StoppedError
+    task = asyncio.ensure_future(work)
+    waiter = asyncio.ensure_future(signal.wait())
+    try:
+        await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise StoppedError
+        return task.result()
+    finally:
+        waiter.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=_GRACE)

@@ -1,0 +1,288 @@
+"""Carries one run from its base commit to its verdict, committing each fact as it happens.
+
+Our own test runs, before and after, each have a fresh sandbox of their own: what the work leaves
+behind, be it a process, a cache or an altered environment, cannot colour the verdict, and our
+looking leaves no trace in the patch.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from turnout.agent.base import Brief
+from turnout.agent.explain import plain_explanation
+from turnout.core.clock import Clock
+from turnout.core.events import (
+    Event,
+    Explained,
+    LoopEnded,
+    ModelCallDone,
+    ModelCallFailed,
+    ModelCallIntended,
+    Notice,
+    PatchMade,
+    RunEnded,
+    StepStarted,
+    TestsRan,
+    ToolCallDone,
+    ToolCallIntended,
+    VerdictGiven,
+    WorkspaceReady,
+)
+from turnout.core.runs import Patch, TestReport
+from turnout.errors import SandboxError, SandboxUnavailableError, UnfitError
+from turnout.runs.intake import Intake
+from turnout.runs.ports import Agent, Explanation, ModelAccess, Suite
+from turnout.runs.record import Recorder
+from turnout.runs.stop import Stop, StoppedError
+from turnout.runs.verdict import judge
+from turnout.sandbox.base import BaseRef, BaseSpec, Limits, Sandbox, SandboxDriver
+
+__all__ = ["RunWorker", "Workshop"]
+
+_DIFF_SECONDS: Final = 120.0
+"""For comparing the workspace with its base, also after an urgent stop."""
+
+_ASKED: Final = frozenset({"answered", "step_limit", "stuck"})
+"""Outcomes after which a model can be asked for one more thing: to describe the change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What every run is worked on with."""
+
+    driver: SandboxDriver
+    agent: Agent
+    suite: Suite
+    limits: Limits
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What is known of the tests before the work."""
+
+    command: str | None
+    report: TestReport | None
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the work left behind."""
+
+    end: LoopEnded
+    patch: Patch
+    next_step: int
+
+
+class RunWorker:
+    """Works on one run; its record is the only result."""
+
+    def __init__(
+        self, workshop: Workshop, access: ModelAccess, recorder: Recorder, stop: Stop
+    ) -> None:
+        self._shop = workshop
+        self._access = access
+        self._record = recorder
+        self._stop = stop
+
+    async def work(self, intake: Intake) -> None:
+        """Work until the run has ended and say so on record, whatever ended it.
+
+        `UnfitError` comes out after it was recorded; cancellation of the task likewise.
+        """
+        try:
+            end = await self._stages(intake)
+        except StoppedError:
+            end = RunEnded("cancelled", "Stopped by the user.")
+        except SandboxError as error:
+            end = RunEnded("failed", f"The sandbox failed: {error}")
+        except UnfitError as error:
+            await self._record.add(RunEnded("failed", str(error)))
+            raise
+        except asyncio.CancelledError:
+            await self._record.add(RunEnded("cancelled", "Given up at once."))
+            raise
+        await self._record.add(end)
+
+    async def _stages(self, intake: Intake) -> RunEnded:
+        await self._say(*intake.notices)
+        await self._say(*(Notice(text, "warning") for text in self._access.warnings))
+        base = await self._prepare(intake)
+        opening = await self._open(intake, base)
+        work = await self._follow(intake, base, opening)
+        after = await self._test_after(base, opening, work.patch)
+        verdict = judge(opening.report, after, work.patch, opening.files)
+        await self._record.add(VerdictGiven(verdict))
+        await self._explain(intake, work, after)
+        return RunEnded(work.end.outcome, work.end.reason)
+
+    async def _prepare(self, intake: Intake) -> BaseRef:
+        task = intake.task
+        spec = BaseSpec(task.repository, intake.commit, task.requirements)
+        base = await self._stop.unless_asked(self._shop.driver.prepare(spec))
+        await self._say(*(Notice(text, "warning") for text in base.warnings))
+        return base
+
+    async def _open(self, intake: Intake, base: BaseRef) -> _Opening:
+        """Look at the tests at base, in a sandbox of their own."""
+        clock, suite = self._shop.clock, self._shop.suite
+        start = clock.monotonic()
+        async with self._sandbox(base) as sandbox:
+            command = intake.task.test_command or await self._stop.unless_asked(
+                suite.command(sandbox)
+            )
+            seconds = clock.monotonic() - start
+            await self._record.add(
+                WorkspaceReady(sandbox.isolation, command, base.requirements, seconds)
+            )
+            files = await self._stop.unless_asked(suite.files(sandbox))
+            report = None
+            if command is not None:
+                report = await self._stop.unless_asked(suite.run(sandbox, command))
+                await self._record.add(TestsRan("before", report))
+        if report is None or not report.found:
+            await self._say(
+                Notice("No tests were found, so nothing can judge the result.", "warning")
+            )
+        return _Opening(command, report, files)
+
+    async def _follow(self, intake: Intake, base: BaseRef, opening: _Opening) -> _Work:
+        """Let the strategy work; whatever ends it, keep the work so far."""
+        brief = Brief(
+            run_id=self._record.run_id,
+            prompt=intake.task.prompt,
+            surface=intake.task.surface,
+            test_command=opening.command,
+            tests_before=opening.report,
+            test_files=opening.files,
+        )
+        async with self._sandbox(base) as sandbox:
+            strategy = self._shop.agent.strategy(
+                self._access.strategy, self._access.client, sandbox
+            )
+            progress = _Progress()
+            try:
+                end = await self._commit_each(strategy.run(brief), progress)
+            except SandboxError as error:
+                end = LoopEnded("failed", f"The sandbox failed: {error}")
+                await self._record.add(end)
+            return _Work(end, await self._diff(sandbox), progress.step + 1)
+
+    async def _commit_each(self, events: AsyncIterator[Event], progress: "_Progress") -> LoopEnded:
+        """Commit each event before asking for the next, until the strategy or a person ends it."""
+        try:
+            while (event := await self._stop.unless_urgent(_next(events))) is not None:
+                await self._record.add(event)
+                if isinstance(event, LoopEnded):
+                    return event
+                progress.note(event)
+                if self._stop.asked and not progress.open:
+                    break
+        except StoppedError:
+            await self._say(Notice("The step under way was given up."))
+        finally:
+            await _close(events)
+        stopped = LoopEnded("cancelled", "Stopped by the user.")
+        silent = LoopEnded("failed", "The strategy ended without saying how.")
+        end = stopped if self._stop.asked else silent
+        await self._record.add(end)
+        return end
+
+    async def _diff(self, sandbox: Sandbox) -> Patch:
+        try:
+            async with asyncio.timeout(_DIFF_SECONDS):
+                await sandbox.kill_all()
+                patch = await sandbox.diff()
+        except (SandboxError, TimeoutError) as error:
+            await self._warn(f"The work so far could not be read: {error}")
+            return Patch(b"", ())
+        await self._record.add(PatchMade(patch))
+        return patch
+
+    async def _test_after(
+        self, base: BaseRef, opening: _Opening, patch: Patch
+    ) -> TestReport | None:
+        """Run the tests on base and patch alone; None where that was not possible."""
+        if opening.command is None or not patch:
+            return None
+        try:
+            async with self._sandbox(base) as sandbox:
+                applied = await self._stop.unless_urgent(sandbox.apply_patch(patch.diff))
+                if not applied.applied:
+                    raise SandboxError(f"The patch does not apply to its base: {applied.message}")
+                report = await self._stop.unless_urgent(
+                    self._shop.suite.run(sandbox, opening.command)
+                )
+        except (SandboxError, SandboxUnavailableError) as error:
+            await self._say(
+                Notice(f"The tests could not be run with the patch: {error}", "warning")
+            )
+            return None
+        await self._record.add(TestsRan("after", report))
+        return report
+
+    async def _explain(self, intake: Intake, work: _Work, after: TestReport | None) -> None:
+        """Have the change described; a stop meanwhile leaves the run as it ended."""
+        if not work.patch:
+            return
+        if work.end.outcome not in _ASKED or self._stop.asked:
+            await self._record.add(Explained(plain_explanation(work.patch, after)))
+            return
+        subject = Explanation(
+            self._record.run_id, work.next_step, intake.task.prompt, work.patch, after
+        )
+        events = self._shop.agent.explain(self._access.client, subject)
+        try:
+            while (event := await self._stop.unless_asked(_next(events))) is not None:
+                await self._record.add(event)
+        except StoppedError:
+            return
+        finally:
+            await _close(events)
+
+    async def _say(self, *notices: Notice) -> None:
+        for notice in notices:
+            await self._record.add(notice)
+
+    async def _warn(self, text: str) -> None:
+        await self._record.add(Notice(text, "warning"))
+
+    @asynccontextmanager
+    async def _sandbox(self, base: BaseRef) -> AsyncIterator[Sandbox]:
+        sandbox = await self._shop.driver.create(self._record.run_id, base, self._shop.limits)
+        try:
+            yield sandbox
+        finally:
+            await sandbox.close()
+
+
+class _Progress:
+    """How far a strategy is: its newest step, and the calls that are under way."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        self.open = 0
+
+    def note(self, event: Event) -> None:
+        match event:
+            case StepStarted(step=step):
+                self.step = step
+            case ModelCallIntended() | ToolCallIntended():
+                self.open += 1
+            case ModelCallDone() | ModelCallFailed() | ToolCallDone():
+                self.open -= 1
+            case _:
+                pass
+
+
+async def _next(events: AsyncIterator[Event]) -> Event | None:
+    return await anext(events, None)
+
+
+async def _close(events: AsyncIterator[Event]) -> None:
+    if isinstance(events, AsyncGenerator):
+        await events.aclose()

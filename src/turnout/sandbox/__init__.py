@@ -1,0 +1,1 @@
+"""The walls around everything that a model asks for, and the checkout inside them."""

@@ -1,0 +1,50 @@
+"""How the rest of the room starts a sandbox that has no base layer behind it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from turnout.core.ids import RunId
+from turnout.sandbox.base import Limits, Mount, Sandbox
+
+__all__ = ["BASE_GIT", "BASE_TREE", "BareStarter", "WorkspaceKind"]
+
+BASE_TREE = "/base"
+"""Where the tree of the base layer is mounted, read-only."""
+
+BASE_GIT = "/base.git"
+"""Where the objects of the base layer are mounted, read-only."""
+
+WorkspaceKind = Literal["empty", "from_base"]
+"""`empty`: `/repo` is an empty sized tmpfs. `from_base`: `/base` was copied into it (`cp -a`)."""
+
+
+class BareStarter(Protocol):
+    """A driver as the base layer, the environment and the collector see it."""
+
+    @property
+    def state_dir(self) -> Path:
+        """Folder of the service's state; uids of sandboxes may traverse it."""
+        ...
+
+    @property
+    def python(self) -> str:
+        """Path inside every sandbox of its own Python interpreter."""
+        ...
+
+    async def start_bare(
+        self,
+        run_id: RunId,
+        mounts: Sequence[Mount],
+        limits: Limits,
+        *,
+        workspace: WorkspaceKind = "empty",
+    ) -> Sandbox:
+        """Start a sandbox that shows exactly `mounts`; it has no network and no `diff`.
+
+        Inside, everything is owned by uid 1000 and the work is done as uid 1000. As root the
+        source folder of a writable mount is handed over to the sandbox's uid before it starts
+        (the folder itself, not what is in it), so give an empty one. Read-only sources must be
+        readable by others. `SandboxUnavailableError` where no sandbox can be started.
+        """
+        ...

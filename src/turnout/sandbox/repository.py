@@ -1,0 +1,184 @@
+"""Which commit a task starts from.
+
+Host git reads the user's repository here, as a source: no hook, filter, file-system monitor or
+transport helper that the repository configures is ever run.
+"""
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from turnout.errors import RepositoryError
+from turnout.sandbox.workspace.git import bytes_to_text, git_here, git_remote, last_line
+from turnout.sandbox.workspace.process import Finished
+from turnout.sandbox.workspace.source import Source, locate
+
+__all__ = ["Resolved", "resolve"]
+
+_LOCAL_TIMEOUT = 20.0
+_REMOTE_TIMEOUT = 30.0
+_HISTORY_TIMEOUT = 300.0
+_FULL_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_FILTERS = r"^filter\..*\.(clean|smudge|process)$"
+_REFUSALS = (
+    "authentication failed",
+    "could not read username",
+    "could not read password",
+    "permission denied",
+    "terminal prompts disabled",
+    "error: 401",
+    "error: 403",
+)
+_MOST_REFS = 2_000
+_MOST_DIRTY = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A base that was found."""
+
+    commit: str
+    """Full object name."""
+    dirty: tuple[str, ...] = ()
+    """Paths of a local checkout that differ from its last commit; a run does not see them."""
+    warnings: tuple[str, ...] = ()
+    """What the user should know, one sentence each."""
+
+
+async def resolve(repository: str, base: str) -> Resolved:
+    """Find the commit that `base` names in a repository.
+
+    `repository` is a path (also within a checkout) or a URL; `base` any revision: a branch, a
+    tag, a full or short object name. `RepositoryError` names the mend. Never asks for a password.
+    """
+    source = await locate(repository)
+    if not base or not base.isprintable() or base.startswith("-"):
+        raise RepositoryError(f"`{base!r}` names no commit.", mend="Name a branch, tag or commit.")
+    if source.local:
+        return await _resolve_local(source, base)
+    return Resolved(await _resolve_remote(source, base))
+
+
+async def _resolve_local(source: Source, base: str) -> Resolved:
+    commit = await _commit(source.url, base)
+    if commit is None:
+        raise await _unknown(source.url, source.shown, base)
+    warnings = []
+    asked = ["--git-dir", source.url, "rev-parse", "--is-shallow-repository"]
+    shallow = await git_here(asked, timeout=_LOCAL_TIMEOUT)
+    if shallow.stdout.strip() == b"true":
+        warnings.append("The repository is shallow: the workspace knows only part of its history.")
+    dirty: tuple[str, ...] = ()
+    if source.work_tree is not None:
+        if await _has_filters(source):
+            warnings.append(
+                "The repository configures content filters, which are not run: "
+                "whether its files have uncommitted changes was not looked at."
+            )
+        else:
+            found = await _dirty(source.work_tree)
+            dirty = found or ()
+            if found is None:
+                warnings.append("Whether the checkout has uncommitted changes could not be told.")
+    return Resolved(commit, dirty, tuple(warnings))
+
+
+async def _commit(git_dir: str, base: str) -> str | None:
+    asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}"]
+    done = await git_here(["--git-dir", git_dir, *asked], timeout=_LOCAL_TIMEOUT)
+    name = done.stdout.decode().strip()
+    return name if done.ok and _FULL_NAME.fullmatch(name) else None
+
+
+async def _has_filters(source: Source) -> bool:
+    asked = ["config", "--get-regexp", "--name-only", _FILTERS]
+    done = await git_here(["-C", str(source.work_tree), *asked], timeout=_LOCAL_TIMEOUT)
+    return done.code != 1
+
+
+async def _dirty(work_tree: Path) -> tuple[str, ...] | None:
+    asked = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all"]
+    done = await git_here(["-C", str(work_tree), *asked], timeout=_LOCAL_TIMEOUT)
+    if not done.ok:
+        return None
+    entries = [entry[3:] for entry in done.stdout.split(b"\0") if entry]
+    return tuple(bytes_to_text(path) for path in entries[:_MOST_DIRTY])
+
+
+async def _unknown(git_dir: str, shown: str, base: str) -> RepositoryError:
+    asked = ["for-each-ref", f"--count={_MOST_REFS}", "--format=%(refname:short)"]
+    done = await git_here(["--git-dir", git_dir, *asked], timeout=_LOCAL_TIMEOUT)
+    names = done.stdout.decode(errors="backslashreplace").split()
+    if not names and await _commit(git_dir, "HEAD") is None:
+        return _empty(shown)
+    return _not_there(shown, base, names)
+
+
+def _empty(shown: str) -> RepositoryError:
+    return RepositoryError(
+        f"{shown} has no commits yet.", mend="Commit its files first: git add -A && git commit."
+    )
+
+
+def _not_there(shown: str, base: str, names: Sequence[str]) -> RepositoryError:
+    near = difflib.get_close_matches(base, names, n=3, cutoff=0.5)
+    near += [name for name in names if name.endswith(f"/{base}") and name not in near]
+    if near:
+        mend = f"Did you mean {' or '.join(near[:3])}?"
+    else:
+        mend = f"It has: {', '.join(names[:5])}." if names else "Name an existing commit."
+    return RepositoryError(f"{shown} has no commit `{base}`, or more than one.", mend=mend)
+
+
+async def _resolve_remote(source: Source, base: str) -> str:
+    patterns = ["HEAD", base, f"refs/heads/{base}", f"refs/tags/{base}", f"refs/tags/{base}^{{}}"]
+    done = await git_remote(["ls-remote", "--", source.url, *patterns], timeout=_REMOTE_TIMEOUT)
+    if not done.ok:
+        raise _unreachable(source, done)
+    refs = {}
+    for line in done.stdout.decode(errors="backslashreplace").splitlines():
+        commit, _, name = line.partition("\t")
+        refs[name] = commit
+    if _FULL_NAME.fullmatch(base):
+        return base
+    wanted = [f"refs/tags/{base}^{{}}", f"refs/tags/{base}", f"refs/heads/{base}", base]
+    for name in wanted:
+        if _FULL_NAME.fullmatch(refs.get(name, "")):
+            return refs[name]
+    return await _search_remote(source, base)
+
+
+async def _search_remote(source: Source, base: str) -> str:
+    """Look a revision up that the server does not know by name, such as a short object name."""
+    with TemporaryDirectory(prefix="turnout-refs-") as folder:
+        await git_here(["init", "--quiet", "--bare", "--template=", folder], timeout=20)
+        fetch = ["fetch", "--quiet", "--no-tags", "--filter=tree:0", "--", source.url]
+        wanted = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"]
+        done = await git_remote(["--git-dir", folder, *fetch, *wanted], timeout=_HISTORY_TIMEOUT)
+        if not done.ok:
+            raise _unreachable(source, done)
+        commit = await _commit(folder, base)
+        if commit is None:
+            raise await _unknown(folder, source.shown, base)
+        return commit
+
+
+def _unreachable(source: Source, done: Finished) -> RepositoryError:
+    if done.code is None:
+        return RepositoryError(
+            f"{source.shown} did not answer in time.", mend="Check the URL and the network."
+        )
+    said = done.stderr.lower()
+    if any(word in said for word in _REFUSALS):
+        return RepositoryError(
+            f"{source.shown} cannot be read without credentials.",
+            mend="Set up a git credential helper or an SSH key for it, "
+            "so that `git ls-remote` works without a question.",
+        )
+    return RepositoryError(
+        f"{source.shown} cannot be read: {last_line(done.stderr)}",
+        mend="Check the URL and the network.",
+    )

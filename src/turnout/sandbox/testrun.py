@@ -1,0 +1,199 @@
+"""Running the tests of a workspace, by us, and finding out how."""
+
+import json
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from pydantic import BaseModel, ValidationError
+
+from turnout.core.runs import TestReport
+from turnout.errors import ToolError
+from turnout.sandbox.base import Command, CommandResult, Sandbox
+from turnout.sandbox.inside.pytest_report import FOLDER
+
+__all__ = ["detect_test_command", "is_test_path", "list_test_files", "run_tests"]
+
+_PYTEST = "python -m pytest"
+_MOST_FILES = 100_000
+_MOST_TESTS = 50_000
+_HEAD, _TAIL = 8 << 10, 24 << 10
+_HELP_TIMEOUT = 30.0
+
+_PYTHON_TEST = re.compile(r"(?:.*/)?(?:test_[^/]*|[^/]*_test)\.py|(?:.*/)?tests/.*\.py")
+_TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs"})
+_TEST_NAMES = re.compile(
+    r"test_.*\.py|.*_tests?\.py|tests?\.py|conftest\.py|pytest\.ini|\.pytest\.ini"
+    r"|.*_test\.(?:go|rb|exs|cc|cpp|c|dart)|test_.*\.rb|.*_spec\.rb|.*\.(?:test|spec)\.[cm]?[jt]sx?"
+    r"|.*Tests?\.(?:java|kt|scala|php|cs|swift)|.*IT\.java"
+)
+_MAKE_TARGET = re.compile(r"^test\s*:(?!=)", re.MULTILINE)
+_NPM_PLACEHOLDER = "no test specified"
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+_OPEN_REPORT = ("/bin/sh", "-c", 'rm -rf -- "$1" && mkdir -m 700 -- "$1"', "sh", FOLDER)
+_CLOSE_REPORT = (
+    "/bin/sh",
+    "-c",
+    'cat -- "$1"/*.jsonl 2>/dev/null; rm -rf -- "$1"',
+    "sh",
+    FOLDER,
+)
+
+
+class _Line(BaseModel):
+    """One line of the report that our pytest plugin writes."""
+
+    started: int | None = None
+    id: str = ""
+    outcome: str = ""
+    finished: int | None = None
+
+
+def is_test_path(path: str) -> bool:
+    """Say whether a path, relative to the repository, is that of tests or of what steers them."""
+    pure = PurePosixPath(path)
+    in_folder = any(part in _TEST_FOLDERS for part in pure.parts[:-1])
+    return in_folder or _TEST_NAMES.fullmatch(pure.name) is not None
+
+
+async def list_test_files(sandbox: Sandbox) -> tuple[str, ...]:
+    """Return the test files of the workspace, sorted."""
+    listing = await sandbox.list(limit=_MOST_FILES)
+    return tuple(path for path in listing.paths if is_test_path(path))
+
+
+async def detect_test_command(sandbox: Sandbox) -> str | None:
+    """Return the shell command that runs the workspace's tests; None where none is found.
+
+    Tests for pytest win over a `test` script of `package.json`, and that over a `test` target of
+    a makefile.
+    """
+    paths = (await sandbox.list(limit=_MOST_FILES)).paths
+    if any(_PYTHON_TEST.fullmatch(path) for path in paths):
+        return _PYTEST
+    if "package.json" in paths and _has_test_script(await _text(sandbox, "package.json")):
+        return "npm test"
+    for name in ("GNUmakefile", "makefile", "Makefile"):
+        if name in paths and _MAKE_TARGET.search(await _text(sandbox, name)):
+            return "make test"
+    return None
+
+
+async def _text(sandbox: Sandbox, path: str) -> str:
+    try:
+        return (await sandbox.read(path)).data.decode(errors="replace")
+    except ToolError:
+        return ""
+
+
+def _has_test_script(text: str) -> bool:
+    try:
+        package = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    scripts = package.get("scripts") if isinstance(package, dict) else None
+    script = scripts.get("test") if isinstance(scripts, dict) else None
+    return isinstance(script, str) and bool(script.strip()) and _NPM_PLACEHOLDER not in script
+
+
+async def run_tests(
+    sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
+) -> TestReport:
+    """Run the tests with a shell command and report each test where pytest runs them.
+
+    `selector` is split like a shell line would be and appended as arguments: node ids, paths or
+    options. What became of each test comes from a plugin in `/venv`, never from printed text; for
+    other runners the exit status judges. One call at a time for each sandbox.
+    """
+    line = f"{command.strip()}{_arguments(command, selector)}"
+    await sandbox.run(Command(argv=_OPEN_REPORT, timeout=_HELP_TIMEOUT))
+    result = await sandbox.run(
+        Command((), f"exec 2>&1\n{line}", timeout=timeout, head=_HEAD, tail=_TAIL)
+    )
+    told = await sandbox.run(Command(argv=_CLOSE_REPORT, timeout=_HELP_TIMEOUT, head=16 << 20))
+    return _report(line, bool(selector.strip()), result, list(_lines(told.stdout)))
+
+
+def _arguments(command: str, selector: str) -> str:
+    if not selector.strip():
+        return ""
+    try:
+        words = shlex.split(selector)
+    except ValueError:
+        words = [selector]
+    first = command.split()[0] if command.split() else ""
+    if first == "make":
+        raise ToolError(
+            f"`{command}` runs all tests; single ones cannot be chosen.",
+            mend="Leave the selection out.",
+        )
+    separator = " --" if first in ("npm", "pnpm") else ""
+    return f"{separator} {shlex.join(words)}"
+
+
+def _lines(report: bytes) -> Iterable[_Line]:
+    for line in report.splitlines()[: 3 * _MOST_TESTS]:
+        try:
+            yield _Line.model_validate_json(line)
+        except ValidationError:
+            continue
+
+
+def _report(line: str, selected: bool, result: CommandResult, lines: list[_Line]) -> TestReport:
+    outcomes: dict[str, str] = {}
+    for told in lines:
+        if told.id and outcomes.get(told.id) != "failed":
+            outcomes[told.id[:1_000]] = told.outcome
+    counted = Counter(outcomes.values())
+    sessions = sum(told.started is not None for told in lines)
+    cut_short = sessions > sum(told.finished is not None for told in lines)
+    exited = result.exit.reason == "exited"
+    code = result.exit.code if exited and not cut_short else None
+    ran = counted["passed"] + counted["failed"] > 0
+    return TestReport(
+        command=line,
+        exit_code=code,
+        passed=_named("passed", outcomes),
+        failed=_named("failed", outcomes),
+        seconds=result.exit.wall_seconds,
+        output=_shown(result, cut_short=cut_short and exited),
+        timed_out=result.exit.reason == "timeout",
+        found=ran or not _nothing_found(line, selected, result, sessions, code),
+    )
+
+
+def _named(outcome: str, outcomes: dict[str, str]) -> tuple[str, ...]:
+    return tuple(name for name, found in outcomes.items() if found == outcome)[:_MOST_TESTS]
+
+
+def _nothing_found(
+    line: str, selected: bool, result: CommandResult, sessions: int, code: int | None
+) -> bool:
+    """Say whether a command of which no test was heard has found none, rather than failed."""
+    if result.exit.reason == "not_started" or code == 127:
+        return True
+    if sessions:
+        return code in (0, 5) or (code == 4 and selected)
+    return code == 5 and "pytest" in line
+
+
+def _shown(result: CommandResult, *, cut_short: bool) -> str:
+    data, omitted = result.stdout, result.exit.stdout_omitted
+    if omitted:
+        gap = f"\n[… {omitted} bytes left out …]\n".encode()
+        data = data[:_HEAD] + gap + data[_HEAD:]
+    text = data.decode(errors="backslashreplace")
+    text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    text = _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    if result.exit.error:
+        text += f"\n[{result.exit.error}]"
+    if cut_short:
+        text += "\n[the test session did not come to its end]"
+    elif result.exit.reason not in ("exited", "not_started"):
+        text += f"\n[ended: {result.exit.reason.replace('_', ' ')}]"
+    return text

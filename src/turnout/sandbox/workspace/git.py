@@ -1,0 +1,117 @@
+"""Git on the host: it reads a user's repository as a source and keeps ours, nothing else.
+
+It never runs on a tree that a model or a test could write.
+"""
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from turnout.errors import UnfitError
+from turnout.sandbox.workspace.process import Finished, run_program
+
+__all__ = ["bytes_to_text", "git_here", "git_remote", "last_line", "without_secrets"]
+
+# These win over the configuration of any repository.
+_SAFE = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "core.attributesFile": "/dev/null",
+    "core.untrackedCache": "false",
+    "credential.interactive": "false",
+    "protocol.ext.allow": "never",
+    "fetch.unpackLimit": "1",
+    "fetch.recurseSubmodules": "false",
+    "submodule.recurse": "false",
+}
+
+_FIXED = {
+    "LC_ALL": "C.UTF-8",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS": "true",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "GCM_INTERACTIVE": "never",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_PROTOCOL_FROM_USER": "0",
+    "GIT_ATTR_NOSYSTEM": "1",
+}
+_LOCAL_ONLY = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": str(Path(__file__).with_name("host.gitconfig")),
+    "GIT_ALLOW_PROTOCOL": "file",
+}
+_REMOTE_ONLY = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git"}
+_UNSET = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_CONFIG",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_COUNT",
+    "GIT_TRACE",
+)
+_USER_IN_URL = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+async def git_here(arguments: Sequence[str], *, timeout: float) -> Finished:
+    """Run git on a local repository, knowing nothing of the user's configuration."""
+    return await _git([], arguments, {**_FIXED, **_LOCAL_ONLY}, timeout)
+
+
+async def git_remote(arguments: Sequence[str], *, timeout: float) -> Finished:
+    """Run git against a URL, with the user's configuration and credential helpers.
+
+    It cannot ask anybody anything: a source that needs an answer fails at once.
+    """
+    settings = {**_FIXED, **_REMOTE_ONLY}
+    env = [_program("env"), *(f"--unset={name}" for name in _UNSET)]
+    env += [f"{name}={value}" for name, value in settings.items()]
+    return await _git(env, arguments, None, timeout)
+
+
+async def _git(
+    prefix: Sequence[str],
+    arguments: Sequence[str],
+    environment: Mapping[str, str] | None,
+    timeout: float,
+) -> Finished:
+    options = [part for name, value in _SAFE.items() for part in ("-c", f"{name}={value}")]
+    argv = [*prefix, _program("git"), *options, *arguments]
+    done = await run_program(argv, timeout=timeout, environment=environment)
+    return Finished(done.code, done.stdout, without_secrets(done.stderr))
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise UnfitError(f"`{name}` is not installed.", mend=f"Install it: apt install {name}.")
+    return found
+
+
+def last_line(text: str) -> str:
+    """Return the line of git's messages that says why, for people."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    fatal = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:", "remote:"))]
+    said = (fatal or lines or ["git said nothing"])[-1].removeprefix("fatal: ")
+    return "".join(letter if letter.isprintable() else " " for letter in said)[:300]
+
+
+def without_secrets(url: str) -> str:
+    """Return a URL, or a text with URLs, without user names and passwords."""
+    return _USER_IN_URL.sub("", url)
+
+
+def bytes_to_text(name: bytes) -> str:
+    """Return a path for people; bytes that are no UTF-8 appear as backslash escapes."""
+    return name.decode(errors="backslashreplace")

@@ -1,0 +1,101 @@
+"""The commits that a workspace may know: its base and the ancestors of it, nothing more."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from turnout.errors import RepositoryError
+from turnout.sandbox.workspace.folders import private, remove_folder, short_hash, traversable
+from turnout.sandbox.workspace.git import git_here, git_remote, last_line
+from turnout.sandbox.workspace.locks import locked
+from turnout.sandbox.workspace.process import run_program
+from turnout.sandbox.workspace.source import Source
+
+__all__ = ["fetch_history"]
+
+_QUICK = 30.0
+_FETCH_TIMEOUT = 900.0
+
+
+async def fetch_history(source: Source, commit: str, state_dir: Path) -> Path:
+    """Return a bare git directory that holds `commit` as branch `main`, and its ancestors.
+
+    It has no other branch, no tag, no remote and no reflog, and it never changes again. Commits
+    are kept in a private mirror per repository, so that the next base costs little.
+    `RepositoryError` where the commit cannot be had.
+    """
+    name = short_hash(source.url)
+    history = state_dir / "histories" / f"{name}-{commit}.git"
+    if history.exists():
+        return history
+    traversable(history.parent)
+    async with locked(state_dir / "locks" / f"mirror-{name}", timeout=_FETCH_TIMEOUT):
+        if not history.exists():
+            mirror = private(state_dir / "mirrors") / f"{name}.git"
+            await _update_mirror(mirror, source, commit)
+            await _cut_out(mirror, commit, history)
+    return history
+
+
+async def _update_mirror(mirror: Path, source: Source, commit: str) -> None:
+    await _make_bare(mirror, commit)
+    kept = f"refs/bases/{commit}"
+    if await _holds(mirror, kept):
+        return
+    done = await _fetch(mirror, source, [f"+{commit}:{kept}"])
+    if done and not source.local and "time" not in done:
+        # The server hands out branches and tags only.
+        names = ["+refs/heads/*:refs/remotes/*", "+refs/tags/*:refs/tags/*"]
+        done = await _fetch(mirror, source, names)
+        if not done and await _holds(mirror, commit):
+            await _git(mirror, "update-ref", kept, commit)
+    if done or not await _holds(mirror, kept):
+        raise RepositoryError(
+            f"{source.shown} does not give commit {commit[:12]}: {done or 'it has no such commit'}",
+            mend="Check that the commit and its ancestors are there: git log, git fsck.",
+        )
+
+
+async def _fetch(mirror: Path, source: Source, names: Sequence[str]) -> str:
+    """Fetch into the mirror and return why it failed, or nothing."""
+    options = ["--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"]
+    arguments = ["--git-dir", str(mirror), "fetch", *options, "--", source.url, *names]
+    run = git_here if source.local else git_remote
+    done = await run(arguments, timeout=_FETCH_TIMEOUT)
+    if done.code is None:
+        return "it did not answer in time"
+    return "" if done.ok else last_line(done.stderr)
+
+
+async def _cut_out(mirror: Path, commit: str, history: Path) -> None:
+    building = history.with_name(f".{history.name}")
+    await remove_folder(building)
+    await _make_bare(building, commit)
+    await _git(mirror, "config", "uploadpack.allowAnySHA1InWant", "true")
+    failed = await _fetch(building, Source(str(mirror), local=True), [f"{commit}:refs/heads/main"])
+    if failed:
+        raise RepositoryError(
+            f"The mirror of the repository is damaged: {failed}", mend=f"Remove {mirror}."
+        )
+    await run_program(["chmod", "-R", "a+rX,go-w", str(building)], timeout=_QUICK)
+    building.rename(history)
+
+
+async def _make_bare(folder: Path, commit: str) -> None:
+    kind = "sha256" if len(commit) == 64 else "sha1"
+    options = ["--quiet", "--bare", "--template=", "--initial-branch=main"]
+    done = await git_here(
+        ["init", *options, f"--object-format={kind}", str(folder)], timeout=_QUICK
+    )
+    if not done.ok:
+        raise RepositoryError(
+            f"{folder} cannot be made: {last_line(done.stderr)}",
+            mend="Check the rights and the space of the state folder.",
+        )
+
+
+async def _holds(git_dir: Path, name: str) -> bool:
+    return await _git(git_dir, "cat-file", "-e", f"{name}^{{commit}}")
+
+
+async def _git(git_dir: Path, *arguments: str) -> bool:
+    return (await git_here(["--git-dir", str(git_dir), *arguments], timeout=_QUICK)).ok

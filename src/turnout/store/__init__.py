@@ -1,0 +1,1 @@
+"""One store per noun: the same statements for SQLite and PostgreSQL."""

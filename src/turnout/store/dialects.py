@@ -1,0 +1,122 @@
+"""All that differs between databases: engines, upserts, and what their errors mean."""
+
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import SQLAlchemyError
+
+from turnout.errors import StoreError
+
+__all__ = [
+    "Durability",
+    "explain",
+    "insert_missing",
+    "insert_or_replace",
+    "reading",
+    "sqlite_engine",
+]
+
+Durability = Literal["full", "normal"]
+"""full: a commit survives a power cut; normal: it survives the death of the process."""
+
+_BEGIN = "turnout_begin"
+
+
+def sqlite_engine(path: Path, *, durability: Durability, busy_timeout: float) -> Engine:
+    """Return an engine on a file that is created readable by its owner alone.
+
+    Its transactions take the write lock as they begin, unless they are begun `reading`.
+    `StoreError` where the file cannot be created.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        message = f"The database {path} cannot be opened: {error.strerror}."
+        raise StoreError(message, mend="Make its folder writable or choose another.") from error
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        # No transaction but those that `_begin` begins.
+        connect_args={"timeout": busy_timeout, "isolation_level": None},
+    )
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {durability}")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(
+            connection.get_execution_options().get(_BEGIN, "BEGIN IMMEDIATE")
+        )
+
+    return engine
+
+
+def reading(engine: Engine) -> Engine:
+    """Return the same engine for transactions that take no write lock."""
+    return engine.execution_options(**{_BEGIN: "BEGIN"})
+
+
+def insert_missing(connection: Connection, table: Table, values: Mapping[str, Any]) -> None:
+    """Insert a row unless its primary key is there."""
+    connection.execute(_insert(connection, table).on_conflict_do_nothing(), values)
+
+
+def insert_or_replace(
+    connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Insert rows; those whose primary key is there are replaced."""
+    statement = _insert(connection, table)
+    keys = [column.name for column in table.primary_key]
+    others = {name: column for name, column in statement.excluded.items() if name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others), rows)
+
+
+def _insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(table)
+    return sqlite.insert(table)
+
+
+def explain(error: SQLAlchemyError, engine: Engine) -> StoreError:
+    """Return the error that says what is wrong with the database and what mends it."""
+    place = engine.url.render_as_string(hide_password=True).removeprefix("sqlite:///")
+    cause = getattr(error, "orig", None)
+    code = getattr(cause, "sqlite_errorname", "")
+    for start, (wrong, mend) in _SQLITE_ERRORS.items():
+        if code.startswith(start):
+            return StoreError(f"The database {place} {wrong}.", mend=mend)
+    return StoreError(f"The database {place} failed: {cause or error}.")
+
+
+_SQLITE_ERRORS = {
+    "SQLITE_BUSY": (
+        "is locked by another process",
+        "Wait for the other command to end, or stop it, and try again.",
+    ),
+    "SQLITE_LOCKED": (
+        "is locked by another process",
+        "Wait for the other command to end, or stop it, and try again.",
+    ),
+    "SQLITE_CORRUPT": (
+        "is damaged",
+        "Move it away to start with an empty record, or put a backup in its place.",
+    ),
+    "SQLITE_NOTADB": (
+        "is not a database of Turnout",
+        "Move it away to start with an empty record, or name another file.",
+    ),
+    "SQLITE_CANTOPEN": ("cannot be opened", "Make the file and its folder readable and writable."),
+    "SQLITE_READONLY": ("cannot be written", "Make the file and its folder writable."),
+    "SQLITE_PERM": ("cannot be written", "Make the file and its folder writable."),
+    "SQLITE_IOERR": ("cannot be read or written", "Check the disk that holds it."),
+    "SQLITE_FULL": ("has no room left on its disk", "Free some space and try again."),
+}

@@ -1,0 +1,192 @@
+"""The record of every run."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Integer, RowMapping, bindparam, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from turnout.core.events import (
+    Entry,
+    Event,
+    RunEnded,
+    RunStarted,
+    VerdictGiven,
+    decode_event,
+    encode_event,
+)
+from turnout.core.ids import RunId
+from turnout.core.runs import RunRow
+from turnout.errors import NotFoundError, StaleEpochError, StoreError
+from turnout.store.columns import EscapedText
+from turnout.store.database import Database
+from turnout.store.schema import events, runs
+
+__all__ = ["RecordStore"]
+
+_BEGIN = insert(runs)
+_APPEND = insert(events)
+_RUN = select(runs).where(runs.c.run_id == bindparam("run"))
+_LOCK_RUN = _RUN.with_for_update()
+_CHANGE_RUN = update(runs).where(runs.c.run_id == bindparam("run"))
+_ENTRIES = (
+    select(events.c.seq, events.c.at, events.c.payload)
+    .where(events.c.run_id == bindparam("run"), events.c.seq > bindparam("after"))
+    .order_by(events.c.seq)
+)
+_NEWEST = select(runs).order_by(runs.c.number.desc()).limit(bindparam("limit", type_=Integer))
+# `LIKE` would take part of the prefix as a pattern, and SQLite's ignores case.
+_FIND = (
+    select(runs.c.run_id)
+    .where(
+        func.substr(runs.c.run_id, 1, bindparam("length"), type_=EscapedText) == bindparam("prefix")
+    )
+    .order_by(runs.c.number.desc())
+    .limit(5)
+)
+
+
+class RecordStore:
+    """Events in order, and a line per run that is kept in step with them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(self, run_id: RunId, first: Event, at: datetime) -> int:
+        """Open a record with its `RunStarted` and return its epoch, 1.
+
+        `StoreError` where the run has a record, or `first` is another event.
+        """
+        if not isinstance(first, RunStarted):
+            raise StoreError(f"A record begins with run_started, not with {first.type}.")
+        run = {
+            "run_id": run_id,
+            "prompt": first.task.prompt,
+            "repository": first.task.repository,
+            "base_commit": first.base_commit,
+            "started_at": at,
+            "epoch": 1,
+            "last_seq": 1,
+        }
+        row = _event_row(Entry(run_id, 1, at, first), epoch=1)
+
+        def work(connection: Connection) -> int:
+            try:
+                connection.execute(_BEGIN, run)
+            except IntegrityError as error:
+                raise StoreError(f"Run {run_id} already has a record.") from error
+            connection.execute(_APPEND, row)
+            return 1
+
+        return await self._database.write(work)
+
+    async def take_over(self, run_id: RunId) -> int:
+        """Return a new epoch; appends under an older one are refused from now on."""
+
+        def work(connection: Connection) -> int:
+            epoch = int(_run(connection, run_id, lock=True)["epoch"]) + 1
+            connection.execute(_CHANGE_RUN, {"run": run_id, "epoch": epoch})
+            return epoch
+
+        return await self._database.write(work)
+
+    async def append(self, run_id: RunId, epoch: int, event: Event, at: datetime) -> Entry:
+        """Commit an event durably.
+
+        `StaleEpochError` where another worker took over, `StoreError` where the run has ended,
+        `NotFoundError` where it has no record.
+        """
+        changes = _changes(event, at)
+
+        def work(connection: Connection) -> Entry:
+            run = _run(connection, run_id, lock=True)
+            if run["epoch"] != epoch:
+                raise StaleEpochError(
+                    f"Run {run_id} was taken over: epoch {epoch} ended, {run['epoch']} writes now.",
+                    mend="Let the worker that took it over go on.",
+                )
+            if run["ended_at"] is not None:
+                raise StoreError(f"Run {run_id} has ended; its record is closed.")
+            entry = Entry(run_id, run["last_seq"] + 1, at, event)
+            connection.execute(_APPEND, _event_row(entry, epoch=epoch))
+            connection.execute(_CHANGE_RUN, {"run": run_id, "last_seq": entry.seq, **changes})
+            return entry
+
+        return await self._database.write(work)
+
+    async def entries(self, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
+        """Return a record from after `after`, in order; `NotFoundError` where there is none."""
+        asked = {"run": run_id, "after": after}
+
+        def work(connection: Connection) -> Sequence[RowMapping]:
+            _run(connection, run_id)
+            return connection.execute(_ENTRIES, asked).mappings().all()
+
+        rows = await self._database.read(work)
+        return tuple(Entry(run_id, row["seq"], row["at"], _decode(run_id, row)) for row in rows)
+
+    async def rows(self, *, limit: int = 50) -> Sequence[RunRow]:
+        """Return the newest runs first."""
+        asked = {"limit": limit}
+        found = await self._database.read(
+            lambda connection: connection.execute(_NEWEST, asked).mappings().all()
+        )
+        return tuple(_run_row(row) for row in found)
+
+    async def row(self, run_id: RunId) -> RunRow:
+        """Return one run's line; `NotFoundError` where there is none."""
+        return _run_row(await self._database.read(lambda connection: _run(connection, run_id)))
+
+    async def find(self, prefix: str) -> RunId:
+        """Return the one run whose id starts so; `NotFoundError` where none or several do."""
+        asked = {"prefix": prefix, "length": len(prefix)}
+        found = await self._database.read(lambda connection: connection.scalars(_FIND, asked).all())
+        if not found:
+            raise _not_found(prefix)
+        if len(found) > 1:
+            message = f"Several runs begin with {prefix!r}: {', '.join(found)}."
+            raise NotFoundError(message, mend="Give more of the id.")
+        return RunId(found[0])
+
+
+def _event_row(entry: Entry, *, epoch: int) -> dict[str, Any]:
+    return {
+        "run_id": entry.run_id,
+        "seq": entry.seq,
+        "at": entry.at,
+        "epoch": epoch,
+        "payload": encode_event(entry.event),
+    }
+
+
+def _changes(event: Event, at: datetime) -> dict[str, Any]:
+    """Return what an event changes in its run's line."""
+    if isinstance(event, RunEnded):
+        return {"ended_at": at, "outcome": event.outcome}
+    if isinstance(event, VerdictGiven):
+        return {"verdict": event.verdict.name}
+    return {}
+
+
+def _run(connection: Connection, run_id: RunId, *, lock: bool = False) -> RowMapping:
+    row = connection.execute(_LOCK_RUN if lock else _RUN, {"run": run_id}).mappings().first()
+    if row is None:
+        raise _not_found(run_id)
+    return row
+
+
+def _not_found(run_id: str) -> NotFoundError:
+    return NotFoundError(f"There is no run {run_id!r}.", mend="See `turnout runs list`.")
+
+
+def _run_row(row: RowMapping) -> RunRow:
+    return RunRow(**{field.name: row[field.name] for field in fields(RunRow)})
+
+
+def _decode(run_id: RunId, row: RowMapping) -> Event:
+    try:
+        return decode_event(row["payload"])
+    except ValueError as error:
+        raise StoreError(f"Event {row['seq']} of run {run_id} cannot be read: {error}") from error

@@ -1,0 +1,1 @@
+"""Fakes for programs and tests that build on Turnout."""

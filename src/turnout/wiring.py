@@ -1,0 +1,403 @@
+"""The one place that names the concrete class behind every port, and joins the rooms."""
+
+import asyncio
+import importlib.util
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from turnout.agent.base import AgentConfig, ModelClient, Strategy
+from turnout.agent.client import HttpModelClient
+from turnout.agent.explain import explain
+from turnout.agent.loop import LoopStrategy
+from turnout.agent.repair import RepairStrategy
+from turnout.core.clock import Clock, SystemClock
+from turnout.core.events import Event
+from turnout.core.ids import ProviderName
+from turnout.core.json import JsonObject
+from turnout.core.runs import TestReport
+from turnout.errors import ModelUnavailableError, UnfitError
+from turnout.gateway.access import Authenticate, open_access, shared_key
+from turnout.gateway.app import build_app
+from turnout.gateway.catalog import Catalog, Provider, ToolSupport
+from turnout.gateway.config.catalog_file import parse_catalog
+from turnout.gateway.engine import Engine, EngineStores
+from turnout.gateway.measure.live import LiveEvidence
+from turnout.gateway.measure.settle import Settled, discover, settle
+from turnout.gateway.measure.unavailable import ENVIRONMENT_PROVIDER, no_tool_support
+from turnout.gateway.providers.openai_compatible import OpenAICompatible
+from turnout.gateway.server import serve
+from turnout.localmodel.models import find_installed, models_folder
+from turnout.localmodel.serve import LocalServer
+from turnout.runs.choose import choose_strategy
+from turnout.runs.ports import Explanation, ModelAccess, Report, StrategyName
+from turnout.runs.record import RunRecords
+from turnout.runs.service import RunService
+from turnout.runs.worker import Workshop
+from turnout.sandbox.base import Capabilities, Sandbox, SandboxDriver
+from turnout.sandbox.bubblewrap import BubblewrapDriver
+from turnout.sandbox.repository import resolve
+from turnout.sandbox.testrun import detect_test_command, list_test_files, run_tests
+from turnout.settings import Endpoint, Settings
+from turnout.store.affinity import AffinityStore
+from turnout.store.database import Database, open_database
+from turnout.store.probes import ProbesStore
+from turnout.store.receipts import ReceiptsStore
+from turnout.store.record import RecordStore
+from turnout.store.sessions import SessionLedgerStore
+
+__all__ = [
+    "ModelSource",
+    "OpenGateway",
+    "examine_models",
+    "examine_sandbox",
+    "list_models",
+    "open_gateway",
+    "open_records",
+    "open_service",
+    "sandbox_driver",
+]
+
+_DATABASE: Final = "turnout.db"
+
+_LOCAL_PROVIDER: Final = ProviderName("local")
+
+_EXAMINED_SECONDS: Final = 10.0
+
+_NO_MODEL: Final = (
+    "Set LLM_BASE_URL and LLM_API_KEY to an OpenAI-compatible endpoint, "
+    "or name deployments in turnout.toml (`turnout init`), "
+    "or fetch the local model with `turnout models pull`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGateway:
+    """A gateway that serves."""
+
+    base_url: str
+    """Without `/v1`."""
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """A place that models come from, and whether it can be used."""
+
+    name: str
+    ok: bool
+    detail: str
+    mend: str = ""
+    needed: bool = True
+    """Whether a run would use it."""
+
+
+@asynccontextmanager
+async def open_service(settings: Settings, report: Report) -> AsyncIterator[RunService]:
+    """Open the service on this machine: record, sandboxes, and models at the first run."""
+    clock = SystemClock()
+    async with open_database(_state(settings) / _DATABASE) as database, AsyncExitStack() as stack:
+        workshop = Workshop(
+            driver=BubblewrapDriver(settings.home),
+            agent=_Agent(settings.agent, clock),
+            suite=_Suite(settings.agent.test_timeout),
+            limits=settings.limits,
+            clock=clock,
+        )
+        models = _Models(settings, database, clock, stack)
+        yield RunService(RecordStore(database), workshop, models, resolve, report)
+
+
+def sandbox_driver(settings: Settings) -> SandboxDriver:
+    """Return what makes sandboxes on this machine."""
+    return BubblewrapDriver(_state(settings))
+
+
+@asynccontextmanager
+async def open_records(settings: Settings) -> AsyncIterator[RunRecords]:
+    """Open the records of past runs."""
+    async with open_database(_state(settings) / _DATABASE) as database:
+        yield RunRecords(RecordStore(database))
+
+
+@asynccontextmanager
+async def open_gateway(
+    settings: Settings, *, host: str, port: int, key: str, report: Report
+) -> AsyncIterator[OpenGateway]:
+    """Serve the gateway on an address; without a key only to programs of this machine."""
+    clock = SystemClock()
+    authenticate = shared_key(key) if key else open_access()
+    async with open_database(_state(settings) / _DATABASE) as database, AsyncExitStack() as stack:
+        site = await _build_site(_Ground(settings, database, clock, stack), report, "unknown")
+        app = build_app(site.engine, authenticate)
+        stack.push_async_callback(site.engine.close)
+        bound = await stack.enter_async_context(serve(app, host=host, port=port))
+        yield OpenGateway(bound.base_url, site.engine.model_names()[1:])
+
+
+async def list_models(endpoint: Endpoint, *, seconds: float) -> tuple[str, ...]:
+    """Return the models that an endpoint lists; empty where it does not answer in time."""
+    async with OpenAICompatible(SystemClock()) as upstream:
+        try:
+            async with asyncio.timeout(seconds):
+                return await discover(upstream, _provider_of(endpoint, connect_timeout=seconds))
+        except (ModelUnavailableError, TimeoutError):
+            return ()
+
+
+async def examine_sandbox(settings: Settings) -> Capabilities:
+    """Find out which walls hold on this machine."""
+    return await BubblewrapDriver(settings.home).probe()
+
+
+async def examine_models(settings: Settings) -> Sequence[ModelSource]:
+    """Find out whether the models that the settings name can be reached, at no cost."""
+    local = _examine_local(settings)
+    if settings.catalog.deployments:
+        used = {d.provider for d in settings.catalog.deployments}
+        providers = [p for name, p in settings.catalog.providers.items() if name in used]
+    elif settings.endpoint is not None:
+        providers = [_provider_of(settings.endpoint)]
+    elif local.ok:
+        return [replace(local, needed=True)]
+    else:
+        return [ModelSource("any", False, "no model is configured", _NO_MODEL), local]
+    async with OpenAICompatible(SystemClock()) as upstream:
+        asked = await asyncio.gather(*(_examine(upstream, p) for p in providers))
+    enough = any(source.ok for source in asked)
+    return [*(replace(source, needed=source.ok or not enough) for source in asked), local]
+
+
+def _examine_local(settings: Settings) -> ModelSource:
+    installed = find_installed(models_folder(settings.home))
+    name = "local"
+    if installed is None:
+        return ModelSource(name, False, "not fetched", "Run `turnout models pull`.", needed=False)
+    if importlib.util.find_spec("xllamacpp") is None:
+        detail = f"{installed.model.name} is there, the package xllamacpp is not"
+        return ModelSource(name, False, detail, "Run `pip install 'turnout[local]'`.", needed=False)
+    return ModelSource(name, True, installed.model.name, needed=False)
+
+
+async def _examine(upstream: OpenAICompatible, provider: Provider) -> ModelSource:
+    try:
+        async with asyncio.timeout(_EXAMINED_SECONDS):
+            names = await discover(upstream, provider)
+    except ModelUnavailableError as error:
+        return ModelSource(provider.name, False, error.message, error.mend)
+    except TimeoutError:
+        detail = f"{provider.base_url} did not answer within {_EXAMINED_SECONDS:.0f} s"
+        return ModelSource(provider.name, False, detail, "Check the address and the network.")
+    return ModelSource(provider.name, True, f"{provider.base_url} lists {len(names)} models")
+
+
+def _state(settings: Settings) -> Path:
+    """Make the state folder; sandboxes of root run under other ids and pass through it."""
+    home = settings.home
+    try:
+        if not home.is_dir():
+            home.mkdir(parents=True)
+            home.chmod(0o711)
+    except OSError as error:
+        raise UnfitError(
+            f"The state folder {home} cannot be made: {error.strerror}.",
+            mend="Set TURNOUT_HOME to a folder that you can write.",
+        ) from error
+    return home
+
+
+class _Agent:
+    """The strategies of the agent room."""
+
+    def __init__(self, config: AgentConfig, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+
+    def strategy(self, name: StrategyName, client: ModelClient, sandbox: Sandbox) -> Strategy:
+        kind = LoopStrategy if name == "loop" else RepairStrategy
+        return kind(client, sandbox, self._config, self._clock)
+
+    def explain(self, client: ModelClient, subject: Explanation) -> AsyncIterator[Event]:
+        return explain(
+            client,
+            self._config,
+            run_id=subject.run_id,
+            step=subject.step,
+            prompt=subject.prompt,
+            patch=subject.patch,
+            tests_after=subject.tests_after,
+        )
+
+
+class _Suite:
+    """The tests of a workspace, as the sandbox room finds and runs them."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+
+    async def command(self, sandbox: Sandbox) -> str | None:
+        return await detect_test_command(sandbox)
+
+    async def files(self, sandbox: Sandbox) -> tuple[str, ...]:
+        return await list_test_files(sandbox)
+
+    async def run(self, sandbox: Sandbox, command: str) -> TestReport:
+        return await run_tests(sandbox, command, timeout=self._timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What a gateway is built on."""
+
+    settings: Settings
+    database: Database
+    clock: Clock
+    stack: AsyncExitStack
+    """Ends what was started, with the process's command."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A gateway's engine and what it knows."""
+
+    engine: Engine
+    settled: Settled
+    evidence: LiveEvidence
+    settings: Settings
+    """With the policy that is in force for these models."""
+
+
+class _Models:
+    """Models behind a gateway of our own on a private socket, opened at first use."""
+
+    def __init__(
+        self, settings: Settings, database: Database, clock: Clock, stack: AsyncExitStack
+    ) -> None:
+        self._ground = _Ground(settings, database, clock, stack)
+        self._opening = asyncio.Lock()
+        self._access: ModelAccess | None = None
+
+    async def open(self, report: Report) -> ModelAccess:
+        async with self._opening:
+            if self._access is None:
+                self._access = await self._open(report)
+            return self._access
+
+    async def _open(self, report: Report) -> ModelAccess:
+        ground = self._ground
+        site = await _build_site(ground, report, "absent")
+        strategy = _strategy(site)
+        folder = ground.stack.enter_context(tempfile.TemporaryDirectory(prefix="turnout-"))
+        app = build_app(site.engine, _private())
+        ground.stack.push_async_callback(site.engine.close)
+        uds = Path(folder) / "gateway.sock"
+        bound = await ground.stack.enter_async_context(serve(app, uds=uds))
+        client = HttpModelClient(
+            base_url=f"{bound.base_url}/v1", uds=uds, api_key="", clock=ground.clock
+        )
+        await ground.stack.enter_async_context(client)
+        return ModelAccess(client, strategy, _warnings(site))
+
+
+def _private() -> Authenticate:
+    """Admit whoever reaches the socket: its folder is closed to all other users."""
+    return open_access(name="agent")
+
+
+async def _build_site(ground: _Ground, report: Report, local_tools: ToolSupport) -> _Site:
+    """Find the models, settle what is unknown of them, and make the engine.
+
+    `local_tools` says whether the local model's tool support is worth a probe.
+    """
+    upstream = await ground.stack.enter_async_context(OpenAICompatible(ground.clock))
+    settings = ground.settings
+    if settings.catalog.deployments:
+        catalog = settings.catalog
+    elif settings.endpoint is not None:
+        catalog = await _endpoint_catalog(settings.endpoint, upstream)
+        settings = replace(settings, policy=replace(settings.policy, allow_unpriced=True))
+    else:
+        catalog = await _local_catalog(ground, report, local_tools)
+    if any(d.tools == "unknown" for d in catalog.deployments):
+        report("making sure of what the models can do")
+    settled = await settle(catalog, upstream, ProbesStore(ground.database), ground.clock)
+    evidence = LiveEvidence(ground.clock, settled.results)
+    engine = Engine(
+        policy=settings.policy,
+        catalog=settled.catalog,
+        upstream=upstream,
+        evidence=evidence,
+        stores=EngineStores(
+            ReceiptsStore(ground.database),
+            SessionLedgerStore(ground.database),
+            AffinityStore(ground.database),
+        ),
+        clock=ground.clock,
+    )
+    return _Site(engine, settled, evidence, settings)
+
+
+def _strategy(site: _Site) -> StrategyName:
+    settings, settled = site.settings, site.settled
+    model = settings.agent.steps["act"].model
+    try:
+        return choose_strategy(settings.policy, settled.catalog, site.evidence.snapshot(), model)
+    except ModelUnavailableError:
+        if len(settled.catalog.deployments) == 1 and settled.results:
+            deployment = settled.catalog.deployments[0]
+            provider = settled.catalog.providers[deployment.provider]
+            raise no_tool_support(settled.results[0], provider) from None
+        raise
+
+
+def _warnings(site: _Site) -> tuple[str, ...]:
+    unpriced = [d.id for d in site.settled.catalog.deployments if d.price is None]
+    warnings = [f"{error.message} {error.mend}" for error in site.settled.failures.values()]
+    if unpriced and site.settings.policy.session.max_spend is not None:
+        warnings.append(
+            f"The price of {', '.join(unpriced)} is unknown: no cap on spend can count it."
+        )
+    return tuple(warnings)
+
+
+def _provider_of(endpoint: Endpoint, *, connect_timeout: float = 10.0) -> Provider:
+    return Provider(
+        ProviderName(ENVIRONMENT_PROVIDER), endpoint.base_url, endpoint.api_key, connect_timeout
+    )
+
+
+async def _endpoint_catalog(endpoint: Endpoint, upstream: OpenAICompatible) -> Catalog:
+    provider = _provider_of(endpoint)
+    models = (endpoint.model,) if endpoint.model else await discover(upstream, provider)
+    if len(models) > 1 and not endpoint.local:
+        shown = ", ".join(models[:8]) + (", …" if len(models) > 8 else "")
+        raise ModelUnavailableError(
+            f"{endpoint.base_url} has {len(models)} models, and trying them all would cost money.",
+            mend=f"Set LLM_MODEL to one of them: {shown}.",
+        )
+    rows: list[JsonObject] = [{"model": m, "provider": provider.name} for m in models]
+    catalog = parse_catalog(
+        {"providers": {provider.name: {"base_url": endpoint.base_url}}, "deployments": rows},
+        lambda _: None,
+    )
+    return replace(catalog, providers={provider.name: provider})
+
+
+async def _local_catalog(ground: _Ground, report: Report, tools: ToolSupport) -> Catalog:
+    installed = find_installed(models_folder(ground.settings.home))
+    if installed is None:
+        raise ModelUnavailableError("No model is configured.", mend=_NO_MODEL)
+    report(f"starting the local model {installed.model.name}")
+    server = await ground.stack.enter_async_context(LocalServer(installed.path))
+    row: JsonObject = {
+        "model": server.model_name,
+        "provider": _LOCAL_PROVIDER,
+        "profile": "repair",
+        "tools": tools,
+        "price": {"input_usd": "0", "output_usd": "0"},
+    }
+    providers: JsonObject = {_LOCAL_PROVIDER: {"base_url": server.base_url}}
+    return parse_catalog({"providers": providers, "deployments": [row]}, lambda _: None)

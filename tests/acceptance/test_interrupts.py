@@ -1,0 +1,94 @@
+"""Ctrl-C ends a run in order and keeps its diff; pressed twice, it does not wait."""
+
+import asyncio
+import os
+import signal
+
+from tests.acceptance.command import PATCH, PLAN, READ, TASK, Command, ended
+
+from turnout.testing.model_server import RecordedRequest, ScriptedModelServer, Turn
+from turnout.testing.repositories import TinyRepository
+
+
+class Script:
+    """Turns in order, and the moment at which the last of them is asked for."""
+
+    def __init__(self, *turns: Turn) -> None:
+        self._turns = list(turns)
+        self.last_asked = asyncio.Event()
+
+    def __call__(self, request: RecordedRequest) -> Turn:
+        """Return the next turn."""
+        turn = self._turns.pop(0)
+        if not self._turns:
+            self.last_asked.set()
+        return turn
+
+
+def press_ctrl_c(process: asyncio.subprocess.Process) -> None:
+    """Send what a terminal sends: the signal reaches the command and all that it started."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+async def heard(process: asyncio.subprocess.Process, words: str) -> None:
+    """Wait until a command says these words on standard error."""
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        async for line in process.stderr:
+            if words in line.decode():
+                return
+    raise AssertionError(f"never said: {words}")
+
+
+async def test_once_stops_after_the_step_and_keeps_the_diff(
+    turnout: Command, pages: TinyRepository
+) -> None:
+    """The answer that is under way still arrives, no further call is made, our tests judge."""
+    late = Turn(calls=READ.calls, delay=1.5)
+    script = Script(PLAN, PATCH, late)
+    async with ScriptedModelServer(script, models=["m"]) as server:
+        command = turnout.using(server.base_url)
+        process = await command.start("run", TASK, "--repo", str(pages), "--json")
+        await asyncio.wait_for(script.last_asked.wait(), 120)
+        press_ctrl_c(process)
+        done = await ended(process)
+        assert len(server.requests) == 3
+    result = done.object
+    assert (done.code, result["outcome"]) == (0, "cancelled")
+    assert result["verdict"]["name"] == "resolved"
+    assert "(number - 1)" in result["diff"]
+    assert len(result["model_calls"]) == 3
+    assert (await turnout("runs", "diff", result["run_id"])).out == result["diff"]
+
+
+async def test_twice_does_not_wait_for_the_model_and_keeps_the_diff(
+    turnout: Command, pages: TinyRepository
+) -> None:
+    """A model that never answers is left at once."""
+    script = Script(PLAN, PATCH, Turn(fault="stall"))
+    async with ScriptedModelServer(script, models=["m"]) as server:
+        command = turnout.using(server.base_url)
+        process = await command.start("run", TASK, "--repo", str(pages))
+        await asyncio.wait_for(script.last_asked.wait(), 120)
+        press_ctrl_c(process)
+        await heard(process, "press Ctrl-C again")
+        press_ctrl_c(process)
+        done = await ended(process, timeout=60)
+    assert done.code == 1
+    assert "(number - 1)" in done.out
+    assert "Outcome: cancelled" in done.out
+
+
+async def test_before_there_is_a_run_it_just_leaves(
+    turnout: Command, pages: TinyRepository
+) -> None:
+    """Exit code 130, and no record of a run that never was."""
+    script = Script(Turn(fault="stall"))
+    async with ScriptedModelServer(script, models=["m"], answers_probes=False) as server:
+        command = turnout.using(server.base_url)
+        process = await command.start("run", TASK, "--repo", str(pages), "--json")
+        await asyncio.wait_for(script.last_asked.wait(), 120)
+        press_ctrl_c(process)
+        done = await ended(process, timeout=60)
+    assert (done.code, done.out) == (130, "")
+    assert "Interrupted" in done.err

@@ -1,0 +1,34 @@
+import fcntl
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def sandbox_state(testrun_uid: str) -> Iterator[Path]:
+    """One state folder for all workers of a test run, so that `/venv` is made once.
+
+    It is not below pytest's own folders, which the uids of sandboxes cannot enter. The last worker
+    to leave removes it.
+    """
+    folder = Path(tempfile.gettempdir(), f"turnout-tests-{testrun_uid}")
+    lock = folder.with_suffix(".lock")
+    while True:
+        users = lock.open("a")
+        fcntl.flock(users, fcntl.LOCK_SH)
+        if lock.exists() and lock.samefile(f"/proc/self/fd/{users.fileno()}"):
+            break
+        users.close()
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o711)
+    yield folder
+    with users:
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        shutil.rmtree(folder)
+        lock.unlink()

@@ -1,0 +1,183 @@
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from turnout.core.runs import Patch
+from turnout.sandbox.collector import read_collected
+from turnout.testing.repositories import TinyRepository
+
+PARTS = [
+    "a",
+    "b c",
+    "-n",
+    "x\ny",
+    '"q"',
+    "'",
+    "tab\t",
+    "back\\slash",
+    "café",
+    "\udcff\udcfe",
+    "[id]",
+    "*",
+    "{",
+    "$HOME",
+    "b",
+    "a b",
+    "dev",
+    "null",
+    ".hidden",
+    "n" * 200,
+]
+CONTENTS = [
+    b"",
+    b"x",
+    b"one\ntwo\n",
+    b"one\r\ntwo\r\n",
+    b"\0\1\2" * 50,
+    b"\xff\n",
+    b"no end\nof line",
+    b"\n",
+    b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n",
+    b"a\rb\n",
+    b"\xef\xbb\xbfbom\n",
+    b"$Id$\n",
+]
+ATTRIBUTES = [b"* text eol=crlf\n", b"* -diff binary ident\n"]
+PATHS = st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map("/".join)
+DATA = st.sampled_from(CONTENTS) | st.binary(max_size=40)
+FILES = st.dictionaries(PATHS, st.tuples(DATA, st.booleans()), max_size=6)
+STEP = st.one_of(
+    st.tuples(st.just("write"), PATHS, DATA),
+    st.tuples(st.just("write"), st.just(".gitattributes"), st.sampled_from(ATTRIBUTES)),
+    st.tuples(st.just("delete"), PATHS),
+    st.tuples(st.just("mode"), PATHS, st.sampled_from([0o755, 0o644, 0o600, 0o701])),
+    st.tuples(st.just("link"), PATHS, PATHS),
+    st.tuples(st.just("move"), PATHS, PATHS),
+    st.tuples(st.just("commit")),
+    st.tuples(st.just("stage")),
+)
+
+
+def remove(path: Path) -> None:
+    """Remove whatever is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def make_room(tree: Path, path: str) -> Path:
+    """Remove what is in the way of a new entry, make its folders, and return its path."""
+    target = tree / path
+    for folder in reversed(target.relative_to(tree).parents):
+        at = tree / folder
+        if at.is_symlink() or at.is_file():
+            at.unlink()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    remove(target)
+    return target
+
+
+def write(tree: Path, path: str, data: bytes, mode: int = 0o644) -> None:
+    """Write a file, whatever was there before."""
+    target = make_room(tree, path)
+    target.write_bytes(data)
+    target.chmod(mode)
+
+
+def within(tree: Path, path: str) -> Path | None:
+    """Return what is at a path, if no link leads there."""
+    at = tree
+    for part in path.split("/"):
+        if at.is_symlink():
+            return None
+        at /= part
+    return at if at.is_symlink() or at.exists() else None
+
+
+def change(repository: TinyRepository, step: tuple) -> None:
+    """Do one thing that a run may do."""
+    tree = repository.path
+    match step:
+        case ("write", path, data):
+            write(tree, path, data)
+        case ("delete", path):
+            if found := within(tree, path):
+                remove(found)
+        case ("mode", path, mode):
+            found = within(tree, path)
+            if found and found.is_file() and not found.is_symlink():
+                found.chmod(mode)
+        case ("link", path, target):
+            make_room(tree, path).symlink_to(target)
+        case ("move", path, target):
+            found = within(tree, path)
+            if found and not target.startswith(path) and not path.startswith(target):
+                found.rename(make_room(tree, target))
+        case ("commit",):
+            repository.git("add", "--all")
+            repository.git("commit", "--quiet", "--allow-empty", "--message", "work")
+        case ("stage",):
+            repository.git("add", "--all")
+
+
+def inside(name: str, *arguments: object, data: bytes = b"") -> bytes:
+    """Run a program that is meant for the inside of a sandbox."""
+    source = files("turnout.sandbox.inside").joinpath(name).read_text("utf-8")
+    argv = [sys.executable, "-ISE", "-c", source, *map(str, arguments)]
+    return subprocess.run(argv, input=data, capture_output=True, check=True).stdout
+
+
+def collect(base: Path, tree: Path, commit: str, scratch: Path) -> Patch:
+    """Compare a tree with its base as a collector does."""
+    (scratch / "tree").mkdir(parents=True)
+    pack = ["tar", "--create", "--file=-", "--format=gnu", "--exclude=./.git", "."]
+    stream = subprocess.run(pack, cwd=tree, capture_output=True, check=True).stdout
+    return read_collected(
+        inside("collect.py", base, scratch / "tree", scratch / "own", commit, data=stream)
+    )
+
+
+def tree_of(folder: Path, scratch: Path) -> str:
+    """Return the tree id of a folder's files, byte for byte, by a git of our own."""
+    (folder / ".git").rename(scratch / "theirs")
+    own = TinyRepository(folder)
+    (folder / ".git" / "info").mkdir(exist_ok=True)
+    (folder / ".git" / "info" / "attributes").write_text("* !text !eol !ident !filter !crlf\n")
+    own.git("add", "--all", "--force")
+    return own.git("write-tree")
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(FILES, st.lists(STEP, max_size=8))
+def test_the_patch_makes_the_same_tree_of_a_fresh_clone(base_files, steps):
+    """Whatever a run does to its files and its git, the patch says exactly what changed."""
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        source = TinyRepository(root / "source")
+        for path, (data, executable) in base_files.items():
+            write(source.path, path, data, 0o755 if executable else 0o644)
+        commit = source.commit("base")
+        source.git("clone", "--quiet", "--bare", ".", str(root / "base.git"))
+        (root / "tree").mkdir()
+        inside("checkout.py", root / "base.git", root / "tree", commit)
+        workspace = TinyRepository(root / "tree")
+        assert workspace.git("status", "--porcelain") == ""
+        for step in steps:
+            change(workspace, step)
+        patch = collect(root / "base.git", root / "tree", commit, root / "collect")
+        clone = TinyRepository(root / "clone")
+        clone.git("fetch", "--quiet", str(root / "base.git"), "main")
+        clone.git("reset", "--quiet", "--hard", commit)
+        if patch:
+            (root / "patch").write_bytes(patch.diff)
+            clone.git("apply", "--index", "--whitespace=nowarn", str(root / "patch"))
+        assert clone.git("write-tree") == tree_of(root / "tree", root)
+        assert patch.excluded == ()
+        assert bool(patch) == bool(patch.files)

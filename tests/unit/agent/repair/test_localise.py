@@ -1,0 +1,120 @@
+"""From a failing test to the code that it fails on."""
+
+from textwrap import dedent
+
+from turnout.agent.repair.grafting.matching import Target
+from turnout.agent.repair.grafting.source import Module, parse_module
+from turnout.agent.repair.localise import Suspects, localise
+from turnout.agent.repair.reading import Frame, Sources, frames
+from turnout.core.runs import TestReport
+
+CODE = """\
+    def helper(x):
+        return x
+
+    def broken(x):
+        return helper(x)
+
+    def other(x):
+        return x
+
+    class Box:
+        def put(self, x):
+            return other(x)
+
+        def get(self):
+            return 1
+"""
+
+TEST = """\
+    from code import Box, broken
+
+    def test_broken():
+        assert broken(1) == 2
+
+    def test_box():
+        Box().get()
+"""
+
+
+def parsed(path: str, text: str) -> Module:
+    """Parse a file given as text."""
+    module = parse_module(path, dedent(text).encode())
+    assert module is not None
+    return module
+
+
+def failing(*failed: str, output: str = "") -> TestReport:
+    """Return a report of failed tests."""
+    return TestReport("pytest", 1, (), failed, 0.1, output)
+
+
+def suspects(*modules: Module, prompt: str = "", report: TestReport) -> Suspects:
+    """Localise in `modules` with the one test file."""
+    return localise(Sources(modules, (parsed("test_code.py", TEST),), {}), prompt, report)
+
+
+def test_what_the_failing_test_calls_comes_first() -> None:
+    """What that calls comes next, and what only other tests call does not come."""
+    found = suspects(parsed("code.py", CODE), report=failing("test_code.py::test_broken[1-a::b]"))
+    assert found.targets == (Target("code.py", "broken"), Target("code.py", "helper"))
+
+
+def test_the_deepest_frame_of_a_traceback_weighs_most() -> None:
+    """The line belongs to the innermost function around it."""
+    report = failing("test_code.py::test_broken", output="code.py:5: in broken\ncode.py:2: E")
+    found = suspects(parsed("code.py", CODE), report=report)
+    assert found.targets[0] == Target("code.py", "helper")
+
+
+def test_a_method_of_a_class_that_the_test_makes_is_suspected() -> None:
+    """The method that the test names comes before the others."""
+    found = suspects(parsed("code.py", CODE), report=failing("test_code.py::test_box"))
+    assert found.targets[0] == Target("code.py", "Box.get")
+    assert Target("code.py", "Box.put") in found.targets
+    assert Target("code.py", "Box") not in found.targets
+
+
+def test_what_passing_tests_use_too_is_suspected_less() -> None:
+    """A helper of every test is seldom the fault."""
+    code = parsed("code.py", "def check(x):\n    pass\n\ndef rare(x):\n    pass\n")
+    names = ("a", "b", "c")
+    test = "from code import check, rare\n\ndef test_x():\n    check(rare(1))\n" + "".join(
+        f"\ndef test_{name}():\n    check(1)\n" for name in names
+    )
+    sources = Sources((code,), (parsed("test_code.py", test),), {})
+    found = localise(sources, "", failing("test_code.py::test_x"))
+    assert found.targets == (Target("code.py", "rare"), Target("code.py", "check"))
+
+
+def test_a_name_in_the_report_is_suspected() -> None:
+    """People name what is wrong."""
+    report = failing("test_code.py::test_broken")
+    found = suspects(parsed("code.py", CODE), prompt="`other` is wrong", report=report)
+    assert Target("code.py", "other") in found.targets
+
+
+def test_the_file_of_the_first_suspect_comes_first() -> None:
+    """Files without any suspect come last and stay in the list."""
+    empty = parsed("empty.py", "x = 1\n")
+    found = suspects(empty, parsed("code.py", CODE), report=failing("test_code.py::test_broken"))
+    assert [module.path for module in found.modules] == ["code.py", "empty.py"]
+    assert found.of(empty) == ()
+
+
+def test_without_test_ids_the_whole_test_file_counts() -> None:
+    """A runner of another kind reports none."""
+    found = suspects(parsed("code.py", CODE), report=failing())
+    assert {"broken", "Box.get"} <= {target.name for target in found.targets}
+
+
+def test_frames_are_read_in_the_forms_of_pytest_and_of_python() -> None:
+    """Paths are relative to the workspace; those outside of it are left out."""
+    output = dedent("""\
+        src/a.py:12: in f
+        E     File "/repo/src/b.py", line 3
+        /usr/lib/python3/c.py:1: in g
+        ../d.py:4: KeyError
+        a b.py:5: no
+    """)
+    assert frames(output) == (Frame("src/a.py", 12), Frame("src/b.py", 3))

@@ -1,0 +1,286 @@
+"""The whole strategy: a scripted model, a scripted sandbox, tests that look at the files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import pytest
+
+from turnout.agent.base import AgentConfig, Brief
+from turnout.agent.repair import RepairStrategy
+from turnout.core.events import (
+    Event,
+    LoopEnded,
+    ModelCallDone,
+    ModelCallFailed,
+    ModelCallIntended,
+    Notice,
+    PlanMade,
+    StepStarted,
+    ToolCallDone,
+    ToolCallIntended,
+)
+from turnout.core.ids import RunId
+from turnout.core.runs import TestReport
+from turnout.sandbox.base import Sandbox
+from turnout.testing.clock import FrozenClock
+from turnout.testing.model_client import Answer, ScriptedModelClient
+from turnout.testing.sandbox import ScriptedSandbox
+from turnout.testing.turns import Refusal, Turn
+
+E = TypeVar("E")
+
+CODE = "def add(a, b):\n    return a - b\n\n\ndef half(a):\n    return a / 2\n"
+TEST = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
+OUTPUT = "=== FAILURES ===\n___ test_add ___\nE   assert -1 == 3\n"
+FAILING = TestReport("pytest", 1, (), ("test_calc.py::test_add",), 0.5, OUTPUT)
+
+
+def reply(body: str) -> Turn:
+    """Answer with a corrected `add`."""
+    return Turn(f"```python\ndef add(a, b):\n    return {body}\n```")
+
+
+@dataclass
+class Suite:
+    """Tests that pass where the code adds; each run notes what it was asked for."""
+
+    right: str = "a + b"
+    suite_passes: bool = True
+    selectors: list[str] = field(default_factory=list)
+
+    async def __call__(
+        self, sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
+    ) -> TestReport:
+        """Look at the file instead of running it."""
+        self.selectors.append(selector)
+        code = (await sandbox.read("calc.py")).data.decode()
+        passes = self.right in code and (self.suite_passes or bool(selector))
+        node = ("test_calc.py::test_add",)
+        return TestReport(
+            command, 0 if passes else 1, node if passes else (), () if passes else node, 0.1, ""
+        )
+
+
+@dataclass
+class Work:
+    """One run of the strategy and all that it touched."""
+
+    client: ScriptedModelClient
+    sandbox: ScriptedSandbox
+    tests: Suite
+    events: list[Event]
+
+    def of(self, kind: type[E]) -> list[E]:
+        """Return the events of one kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def end(self) -> LoopEnded:
+        """Return the last event."""
+        last = self.events[-1]
+        assert isinstance(last, LoopEnded)
+        return last
+
+    @property
+    def code(self) -> str:
+        """Return the file as it is now."""
+        return self.sandbox.files["calc.py"].data.decode()
+
+
+async def work(
+    *turns: Answer,
+    samples: int = 6,
+    before: TestReport | None = FAILING,
+    tests: Suite | None = None,
+    files: Sequence[tuple[str, str]] = (("calc.py", CODE), ("test_calc.py", TEST)),
+) -> Work:
+    """Run the strategy to its end."""
+    client, sandbox = ScriptedModelClient(*turns), ScriptedSandbox(dict(files))
+    tests = tests or Suite()
+    strategy = RepairStrategy(
+        client, sandbox, AgentConfig(repair_samples=samples), FrozenClock(), run_tests=tests
+    )
+    brief = Brief(RunId("run-1"), "add is wrong", "guide", "pytest", before, ("test_calc.py",))
+    return Work(client, sandbox, tests, [event async for event in strategy.run(brief)])
+
+
+async def test_the_first_candidate_that_passes_stays() -> None:
+    """The run is answered, and nothing but the function has changed."""
+    done = await work(reply("a + b"))
+    assert done.end.outcome == "answered"
+    assert done.code == CODE.replace("a - b", "a + b")
+
+
+async def test_events_tell_every_call_before_it_is_made() -> None:
+    """One step an attempt, each call with its intent and its result."""
+    done = await work(reply("a * b"), reply("a + b"))
+    kinds = [type(event) for event in done.events]
+    attempt = [StepStarted, ModelCallIntended, ModelCallDone, *[ToolCallIntended, ToolCallDone] * 2]
+    assert kinds == [PlanMade, *attempt, *attempt, LoopEnded]
+    assert [event.step for event in done.of(StepStarted)] == [1, 2]
+    assert [event.conversation for event in done.of(ModelCallIntended)] == ["repair-1", "repair-2"]
+    assert [event.call.name for event in done.of(ToolCallIntended)] == [
+        "edit_file",
+        "run_tests",
+    ] * 2
+    assert len({event.call.id for event in done.of(ToolCallIntended)}) == 4
+
+
+async def test_the_failing_tests_are_run_before_the_whole_suite() -> None:
+    """The suite is run only where they pass."""
+    done = await work(reply("a * b"), reply("a + b"))
+    assert done.tests.selectors == ["test_calc.py::test_add"] * 2 + [""]
+
+
+async def test_a_candidate_that_breaks_another_test_is_taken_back() -> None:
+    """The failing test alone does not decide."""
+    done = await work(reply("a + b"), samples=1, tests=Suite(suite_passes=False))
+    assert done.end.outcome == "step_limit"
+    assert done.code == CODE
+
+
+async def test_the_bytes_from_before_are_back_after_a_failure() -> None:
+    """Line endings and all."""
+    code = CODE.replace("\n", "\r\n")
+    done = await work(reply("a * b"), samples=1, files=[("calc.py", code), ("test_calc.py", TEST)])
+    assert done.code == code
+    assert done.end.outcome == "step_limit"
+
+
+async def test_unchanged_and_repeated_replies_cost_no_test_run() -> None:
+    """They are noted and rejected."""
+    done = await work(reply("a - b"), reply("a * b"), reply("a * b"), Turn("?"), samples=4)
+    assert len(done.tests.selectors) == 1
+    assert [event.text for event in done.of(Notice)] == [
+        "Candidate 1 is not tried: It repeats the code unchanged.",
+        "Candidate 3 is not tried: It is the same as an earlier candidate.",
+        "Candidate 4 is not tried: It holds no complete block of code.",
+    ]
+
+
+async def test_tests_that_make_a_file_unwritable_end_the_run() -> None:
+    """Nothing is tried on files that are not those of the repository."""
+    done = await work(reply("a * b"), reply("a + b"), tests=Vandal())
+    assert done.end.outcome == "failed"
+    assert "calc.py could not be put back" in done.end.reason
+
+
+async def test_no_test_file_is_ever_written() -> None:
+    """A reply that corrects the test instead of the code is rejected."""
+    done = await work(Turn("```python\ndef test_add():\n    pass\n```"), samples=1)
+    assert done.sandbox.files["test_calc.py"].data.decode() == TEST
+    assert "write" not in [call.name for call in done.sandbox.calls]
+
+
+async def test_the_prompt_holds_report_code_and_failure() -> None:
+    """All of it in the first message, so that there is nothing to look for."""
+    done = await work(reply("a + b"))
+    request = done.client.requests[0]
+    text = request.messages[-1].content
+    assert text.startswith("Bug report: add is wrong\n\n# file: calc.py\n```python\ndef add")
+    assert "E   assert -1 == 3" in text
+    assert request.temperature == 0
+    assert (request.routing.optimize, request.routing.task) == ("latency", "coding")
+    assert request.routing.session == "run-1"
+
+
+async def test_each_candidate_is_asked_for_in_a_new_conversation() -> None:
+    """A wrong answer in the context would be repeated."""
+    done = await work(reply("a * b"), reply("b * a"), reply("a + b"))
+    assert {len(request.messages) for request in done.client.requests} == {2}
+    assert len({request.seed for request in done.client.requests}) == 3
+    assert len({request.idempotency_key for request in done.client.requests}) == 3
+
+
+async def test_a_prompt_that_names_a_definition_shows_it_last() -> None:
+    """What stands last weighs most."""
+    answers = [reply(f"a * {number}") for number in range(5)]
+    done = await work(*answers, samples=5)
+    text = done.client.requests[4].messages[-1].content
+    told = text.partition("It was found that `add` in calc.py is wrong:")[2]
+    assert "```python\ndef add(a, b):\n    return a - b\n```" in told
+    assert "half" not in told
+
+
+async def test_a_prompt_to_rewrite_does_not_show_the_old_body() -> None:
+    """The model would repeat it."""
+    answers = [reply(f"a * {number}") for number in range(6)]
+    done = await work(*answers, samples=6)
+    text = done.client.requests[5].messages[-1].content
+    assert "...  # to be written" in text
+    assert "a - b" not in text
+    assert "assert add(1, 2) == 3" in text
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        None,
+        replace(FAILING, exit_code=0, failed=()),
+        replace(FAILING, exit_code=5, failed=(), found=False),
+    ],
+)
+async def test_without_a_failing_test_the_end_names_the_mend(before: TestReport | None) -> None:
+    """Nothing is asked of the model."""
+    done = await work(before=before)
+    assert done.end.outcome == "failed"
+    assert "add a test that fails, or give a stronger model" in done.end.reason
+    assert not done.client.requests
+
+
+async def test_without_source_the_end_names_the_mend() -> None:
+    """The failing tests lead nowhere."""
+    done = await work(files=[("test_calc.py", TEST)])
+    assert done.end.outcome == "failed"
+    assert "give a stronger model" in done.end.reason
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "outcome"),
+    [
+        (402, "session_spend_cap", "capped"),
+        (429, "session_request_cap", "capped"),
+        (403, "tool_not_allowed", "refused"),
+        (429, "rate_limited", "failed"),
+        (502, "upstream_error", "failed"),
+    ],
+)
+async def test_a_refused_call_ends_the_run(status: int, code: str, outcome: str) -> None:
+    """The outcome says why; the files are as before."""
+    done = await work(reply("a * b"), Refusal(status, "no", code))
+    assert done.end.outcome == outcome
+    assert done.of(ModelCallFailed)[0].status == status
+    assert done.code == CODE
+
+
+async def test_a_file_that_is_no_python_is_edited_by_search_and_replace() -> None:
+    """Its failing test names it."""
+    edit = Turn("<<<<<<< SEARCH\nconst x = 1\n=======\nconst x = 2\n>>>>>>> REPLACE")
+    files = [("calc.js", "const x = 1\n"), ("calc.py", "# a + b"), ("calc.test.js", "calc.js")]
+    report = replace(FAILING, failed=(), output="calc.js is wrong")
+    done = await work(edit, before=report, files=files[:1] + files[2:], tests=NoFile())
+    assert done.sandbox.files["calc.js"].data == b"const x = 2\n"
+    assert "<<<<<<< SEARCH" in done.client.requests[0].messages[-1].content
+
+
+class NoFile(Suite):
+    """Tests that always pass."""
+
+    async def __call__(
+        self, sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
+    ) -> TestReport:
+        """Report success without ids."""
+        return TestReport(command, 0, (), (), 0.1, "")
+
+
+class Vandal(Suite):
+    """Tests that put a folder in the place of the code."""
+
+    async def __call__(
+        self, sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
+    ) -> TestReport:
+        """Fail, and leave the folder behind."""
+        assert isinstance(sandbox, ScriptedSandbox)
+        sandbox.files["calc.py/x"] = sandbox.files.pop("calc.py")
+        return FAILING

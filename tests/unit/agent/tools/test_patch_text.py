@@ -1,0 +1,134 @@
+"""Patches as models write them."""
+
+import pytest
+
+from turnout.agent.tools.patch_place import changes, patched, render
+from turnout.agent.tools.patch_text import parse_patch
+from turnout.errors import ToolError
+
+TWO = b"def f():\n    pass\n\ndef g():\n    pass\n"
+F_RETURNS = b"def f():\n    return 1\n\ndef g():\n    pass\n"
+HEAD = "--- a/x.py\n+++ b/x.py\n"
+
+
+def after(before: bytes, diff: str) -> bytes:
+    """Return what one file becomes."""
+    (patch,) = parse_patch(diff)
+    return patched(changes(before, patch))
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize(
+    "diff",
+    [
+        HEAD + "@@ -1,4 +1,4 @@\n def f():\n-    pass\n+    return 1\n \n def g():\n",
+        HEAD + "@@ -9,1 +7,33 @@\n def f():\n-    pass\n+    return 1\n\n def g():\n",
+        HEAD + "@@ @@\n def f():\n-    pass\n+    return 1\n",
+        HEAD + "@@\n def f():\n-    pass\n+    return 1",
+        "\ufeff" + HEAD + "@@ -1,2 +1,2 @@\n def f():\n-    pass\n+    return 1\n",
+        f"Look:\n```diff\n{HEAD}@@ -1 +1 @@\n def f():\n-    pass\n+    return 1\n```\n- Done.",
+        (HEAD + "@@ -1,2 +1,2 @@\n def f():\n-    pass\n+    return 1\n").replace("\n", "\r\n"),
+        "diff --git a/x.py b/x.py\nindex 1111111..2222222 100644\n"
+        + HEAD
+        + "@@ -2 +2 @@\n-    pass\n+    return 1\n",
+        "*** Begin Patch\n*** Update File: x.py\n@@ def f():\n-    pass\n+    return 1\n*** End",
+        "\n*** Begin Patch\n*** Update File: x.py\n def f():\n-    pass\n+    return 1\n",
+    ],
+)
+def test_a_patch_is_read_however_it_is_wrapped(diff: str) -> None:
+    """Fences, prose, wrong counts, missing numbers, CRLF and the other form change nothing."""
+    assert after(TWO, diff) == F_RETURNS
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize(
+    ("before", "body", "expected"),
+    [
+        (b"a\r\nb\r\n", "-b\n+c\n", b"a\r\nc\r\n"),
+        (b"a\nb", "-b\n+c\n", b"a\nc"),
+        (b"a\nb", " b\n+c\n", b"a\nb\nc"),
+        (b"a\nb", "-b\n\\ No newline at end of file\n+c\n", b"a\nc\n"),
+        (b"a\nb\n", "-b\n+c\n\\ No newline at end of file\n", b"a\nc"),
+        (b"a\r\nb\nc\r\n", "-b\n+z\n", b"a\r\nz\nc\r\n"),
+        (b"a\n\xe9\n", "-a\n+b\n", b"b\n\xe9\n"),
+        (b"a  \nb\n", " a\n-b\n+c\n", b"a  \nc\n"),
+        (b"-- x\n", "--- x\n+++ y\n", b"++ y\n"),
+    ],
+)
+def test_lines_outside_the_change_stay(before: bytes, body: str, expected: bytes) -> None:
+    """Line ends, the last line's missing break, other encodings and trailing space survive."""
+    assert after(before, f"{HEAD}@@ -1 +1 @@\n{body}") == expected
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize(
+    ("diff", "hint"),
+    [
+        (HEAD + "@@ def f():\n+    x = 1\n", "does not say where"),
+        (HEAD + "@@ -9,1 +9,1 @@\n-    pass\n+    return 1\n", "occur 2 times (from lines 2, 5)"),
+        (HEAD + "@@ -1 +1 @@\n-    pas\n+    return 1\n", "closest region, from line 2"),
+        (HEAD + "@@ -1 +1 @@\n def f():\n-    pass\nreturn 1\n+x\n", "belongs to no hunk"),
+        (HEAD + "@@ -1 +1 @@\n def f():\n", "no change"),
+        ("I changed x.py for you.", "no change"),
+        ("--- a/y.py\n+++ b/y.py\n-a\n+b\n" + HEAD + "@@ -1 +1 @@\n-a\n", "no hunk follows"),
+        (HEAD + "@@ -1 +1 @@\n-a\n+b\n```\n--- a/y.py\n+++ b/y.py\n-a\n", "no hunk follows"),
+        ("--- a/x.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-other\n", "not those of the file"),
+        ("diff --git a/x b/x\nGIT binary patch\n", "Binary"),
+    ],
+)
+def test_a_patch_that_is_not_certain_is_refused(diff: str, hint: str) -> None:
+    """Nothing is guessed: the message says what to add."""
+    with pytest.raises(ToolError) as refused:
+        after(TWO, diff)
+    assert hint in str(refused.value)
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        ("a/app/[id]/page.tsx", "b/app/[id]/page.tsx", "app/[id]/page.tsx"),
+        ("app/page.tsx", "app/page.tsx", "app/page.tsx"),
+        ("a/x b/y.txt\t2026-01-01", "b/x b/y.txt", "x b/y.txt"),
+        ('"a/caf\\303\\251.py"', '"b/caf\\303\\251.py"', "café.py"),
+        ("a/café.py", "b/café.py", "café.py"),
+        ('"a/a \\"b\\".txt"', '"b/a \\"b\\".txt"', 'a "b".txt'),
+    ],
+)
+def test_a_path_is_read_in_every_form(old: str, new: str, path: str) -> None:
+    """Prefixes, quotes, dates and blanks are not taken for the name."""
+    (patch,) = parse_patch(f"--- {old}\n+++ {new}\n@@ -1 +1 @@\n-a\n+b\n")
+    assert (patch.old, patch.new) == (path, path)
+    rendered = render(patch, changes(b"a\n", patch)).decode()
+    assert (parse_patch(rendered)[0].old, parse_patch(rendered)[0].new) == (path, path)
+
+
+def test_a_new_file_may_have_blank_lines_without_a_mark() -> None:
+    """Nothing can be unchanged in a file that is not there."""
+    diff = "--- /dev/null\n+++ b/n.py\n@@ -0,0 +1,3 @@\n+a\n\n+b\n"
+    assert after(b"", diff) == b"a\n\nb\n"
+
+
+def test_sections_of_one_file_are_joined() -> None:
+    """Two sections for the same path are one change of it."""
+    diff = (
+        HEAD
+        + "@@ -4,2 +4,2 @@\n def g():\n-    pass\n+    return 2\n"
+        + HEAD
+        + "@@ -1,2 +1,2 @@\n def f():\n-    pass\n+    return 1\n"
+    )
+    assert after(TWO, diff) == b"def f():\n    return 1\n\ndef g():\n    return 2\n"
+
+
+def test_files_are_made_deleted_renamed_and_given_modes() -> None:
+    """Header lines of git and of the other form say what becomes of the file."""
+    made, gone, moved, mode = parse_patch(
+        "*** Add File: n.sh\n+echo\n"
+        "*** Delete File: old.py\n"
+        "diff --git a/p.py b/q.py\nsimilarity index 100%\nrename from p.py\nrename to q.py\n"
+        "diff --git a/m.sh b/m.sh\nold mode 100644\nnew mode 100755\n"
+    )
+    assert (made.old, made.new, patched(changes(b"", made))) == (None, "n.sh", b"echo\n")
+    assert (gone.old, gone.new) == ("old.py", None)
+    assert (moved.old, moved.new, moved.hunks) == ("p.py", "q.py", ())
+    assert mode.modes == ("old mode 100644", "new mode 100755")

@@ -1,0 +1,212 @@
+"""Each tool on a scripted sandbox."""
+
+import pytest
+
+from turnout.agent.base import AgentConfig, Brief
+from turnout.agent.tools.apply_patch import ApplyPatch
+from turnout.agent.tools.base import AgentTool, Arguments, ToolContext, ToolOutput
+from turnout.agent.tools.edit_file import EditFile
+from turnout.agent.tools.list_files import ListFiles
+from turnout.agent.tools.read_file import ReadFile
+from turnout.agent.tools.run import Run
+from turnout.agent.tools.surfaces import SURFACES
+from turnout.core.ids import RunId
+from turnout.errors import ToolError
+from turnout.sandbox.base import ExitReason
+from turnout.testing.sandbox import FakeFile, ScriptedSandbox, result
+
+BRIEF = Brief(RunId("run-1"), "Fix it.", "guide", "pytest", None, ("tests/test_a.py",))
+
+
+async def call(sandbox: ScriptedSandbox, tool: AgentTool, **arguments: str | int) -> ToolOutput:
+    """Call a tool with arguments that were read already."""
+    return await tool.call(Arguments(arguments), ToolContext(sandbox, BRIEF, AgentConfig()))
+
+
+def workspace() -> ScriptedSandbox:
+    """Return a small repository."""
+    return ScriptedSandbox(
+        {
+            "src/a.py": "def f():\n    return 1\n",
+            "src/empty.py": "",
+            "bin/run.sh": FakeFile(b"echo a\n", 0o755),
+            "logo.png": b"\x89PNG\x00",
+            "tests/test_a.py": "def test(): pass\n",
+        }
+    )
+
+
+async def test_files_are_listed_with_what_is_left_out() -> None:
+    """At most two hundred names, and how many more there are."""
+    sandbox = ScriptedSandbox({f"f{n:03}.py": "" for n in range(250)})
+    lines = (await call(sandbox, ListFiles())).text.split("\n")
+    assert (lines[0], lines[199]) == ("f000.py", "f199.py")
+    assert lines[200].startswith("[50 more files match")
+
+
+async def test_a_glob_that_matches_nothing_says_so() -> None:
+    """The model learns that the pattern is a glob."""
+    assert "glob `*.rs`" in (await call(workspace(), ListFiles(), pattern="*.rs")).text
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize("path", ["src/a.py", "./src/a.py", "/repo/src/a.py", "src/../src/a.py"])
+async def test_a_path_may_be_written_in_any_way(path: str) -> None:
+    """Every form of one path is the one file."""
+    assert (await call(workspace(), ReadFile(), path=path)).text == "def f():\n    return 1\n"
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("../x", "outside the repository"),
+        ("/etc/passwd", "outside the repository"),
+        ("", "empty"),
+        ("a\0b", "no text"),
+        ("a.py", "Did you mean `src/a.py`?"),
+        ("src", "folder"),
+        ("logo.png", "no text file"),
+    ],
+)
+async def test_what_cannot_be_read_is_explained(path: str, hint: str) -> None:
+    """The message says why, and names files that may have been meant."""
+    with pytest.raises(ToolError) as refused:
+        await call(workspace(), ReadFile(), path=path)
+    assert hint in str(refused.value)
+
+
+@pytest.mark.cases
+async def test_an_empty_file_reads_as_empty() -> None:
+    """No empty result, which models take for a failure."""
+    assert (
+        await call(workspace(), ReadFile(), path="src/empty.py")
+    ).text == "[src/empty.py is empty]"
+
+
+@pytest.mark.cases
+async def test_a_huge_line_is_read_in_pieces() -> None:
+    """Five megabytes in one line give a bounded page and the way to go on."""
+    sandbox = ScriptedSandbox({"big": b"x" * 5_000_000 + b"\na\n"})
+    first = (await call(sandbox, ReadFile(), path="big")).text
+    assert len(first) <= AgentConfig().output_cap
+    assert "offset=1 column=" in first
+    assert (await call(sandbox, ReadFile(), path="big", offset=2)).text == "a\n"
+
+
+async def test_an_edit_keeps_the_mode() -> None:
+    """An executable file stays executable."""
+    sandbox = workspace()
+    await call(sandbox, EditFile(), path="bin/run.sh", old="a", new="b")
+    assert sandbox.files["bin/run.sh"] == FakeFile(b"echo b\n", 0o755)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "hint"),
+    [
+        ("tests/test_a.py", "pass", "existing test file"),
+        ("src/a.py", "", "exists and is not empty"),
+        ("src/b.py", "x", "No such file"),
+        ("../b.py", "", "outside"),
+        (".git/config", "", ".git"),
+    ],
+)
+async def test_an_edit_that_must_not_be_is_refused(path: str, old: str, hint: str) -> None:
+    """Tests, overwriting and places outside are refused with the reason."""
+    with pytest.raises(ToolError) as refused:
+        await call(workspace(), EditFile(), path=path, old=old, new="y")
+    assert hint in str(refused.value)
+
+
+@pytest.mark.parametrize("path", ["src/new.py", "src/empty.py", "tests/test_new.py"])
+async def test_an_empty_old_writes_a_new_file(path: str) -> None:
+    """New files, new tests among them, and files that hold nothing yet."""
+    sandbox = workspace()
+    await call(sandbox, EditFile(), path=path, old="", new="x = 1\n")
+    assert sandbox.files[path].data == b"x = 1\n"
+
+
+async def test_a_patch_of_two_files_is_applied_whole() -> None:
+    """Wrong line numbers are put right; a file is changed, another made."""
+    sandbox = workspace()
+    diff = (
+        "--- a/src/a.py\n+++ b/src/a.py\n@@ -40 +40 @@\n def f():\n-    return 1\n+    return 2\n"
+        "--- /dev/null\n+++ b/src/n.py\n@@ -0,0 +1 @@\n+x = 1\n"
+    )
+    assert not (await call(sandbox, ApplyPatch(), diff=diff)).is_error
+    assert sandbox.files["src/a.py"].data == b"def f():\n    return 2\n"
+    assert sandbox.files["src/n.py"].data == b"x = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("tests/test_a.py", "existing test file"),
+        ("src/b.py", "src/b.py: "),
+        ("../x.py", "outside"),
+        ("src/a.py", "src/a.py: The old lines of a hunk are not in the file"),
+    ],
+)
+async def test_a_patch_that_must_not_be_is_refused_whole(path: str, hint: str) -> None:
+    """One bad section, and nothing changes; the message names the file."""
+    sandbox = workspace()
+    before = dict(sandbox.files)
+    diff = (
+        "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-def f():\n+def g():\n"
+        f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-nowhere\n+y\n"
+    )
+    with pytest.raises(ToolError) as refused:
+        await call(sandbox, ApplyPatch(), diff=diff)
+    assert hint in str(refused.value)
+    assert sandbox.files == before
+
+
+async def test_a_patch_that_the_sandbox_refuses_is_an_error() -> None:
+    """What git says goes to the model."""
+    diff = "--- /dev/null\n+++ b/src/a.py\n@@ -0,0 +1 @@\n+x = 1\n"
+    assert (await call(workspace(), ApplyPatch(), diff=diff)).is_error
+
+
+async def test_a_command_gives_its_status_and_both_streams() -> None:
+    """The status comes first; the command goes to bash as it is, with a time-out."""
+    sandbox = workspace()
+    sandbox.answer("make", result(b"out\n", b"err\n", code=2))
+    assert (await call(sandbox, Run(), command="make 'a b'")).text == "exit 2\nout\n\nerr\n"
+    assert (sandbox.commands[0].shell, sandbox.commands[0].timeout) == ("make 'a b'", 120.0)
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize(
+    ("reason", "hint"),
+    [
+        ("timeout", "timed out after 120 s"),
+        ("output_limit", "printed too much"),
+        ("oom", "too much memory"),
+        ("not_started", "could not be started"),
+        ("cancelled", "ended before"),
+    ],
+)
+async def test_a_command_that_was_ended_says_why(reason: ExitReason, hint: str) -> None:
+    """The limit is named, and what was printed stays."""
+    sandbox = workspace()
+    sandbox.answer("", result(b"half", code=None, reason=reason))
+    text = (await call(sandbox, Run(), command="x")).text
+    assert hint in text.partition("\n")[0]
+    assert text.endswith("half")
+
+
+@pytest.mark.parametrize("command", ["", "  "])
+async def test_a_command_that_is_none_is_refused(command: str) -> None:
+    """Nothing reaches bash."""
+    with pytest.raises(ToolError, match="empty"):
+        await call(workspace(), Run(), command=command)
+
+
+def test_surfaces_declare_the_tools_of_the_guides() -> None:
+    """Four tools each; `finish` ends one of them and text the other."""
+    names = {name: [tool.name for tool in one.specs] for name, one in SURFACES.items()}
+    assert names == {
+        "guide": ["list_files", "read_file", "run_tests", "apply_patch"],
+        "shell": ["run", "read_file", "edit_file", "finish"],
+    }
+    assert (SURFACES["guide"].text_ends, SURFACES["shell"].text_ends) == (True, False)

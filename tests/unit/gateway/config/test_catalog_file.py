@@ -1,0 +1,126 @@
+"""Providers and deployments become a catalog, or an error that names the key and the mend."""
+
+import tomllib
+
+import pytest
+
+from turnout.core.money import Price
+from turnout.errors import ConfigError
+from turnout.gateway.catalog import Catalog, Deployment, Provider, StatedQuality
+from turnout.gateway.config.catalog_file import parse_catalog
+
+PROVIDER = '[providers.acme]\nbase_url = "https://acme.test/v1/"\n'
+WHOLE = (
+    PROVIDER
+    + """
+api_key_env = "ACME_KEY"
+connect_timeout = 2
+idle_timeout = 30.5
+[[deployments]]
+model = "strong"
+provider = "acme"
+name = "vendor/strong-1"
+price = {input_usd = "0.27", output_usd = "1.10", cache_read_usd = "0.07", cache_write_usd = 1}
+context_window = 128000
+max_output = 8000
+tools = "confirmed"
+enforces_tool_choice = false
+calls_in_text = true
+json_schema = false
+thinking = {on = {effort = "high"}, off = {template = {think = false}}}
+profile = "repair"
+quality = {coding = {value = 0.62, source = "our evaluation", sample_size = 50}}
+ttft_ms = 300
+tokens_per_second = 80
+"""
+)
+
+
+def parse(toml: str, price: Price | None = None, **variables: str) -> Catalog:
+    """Parse a file with the given variables set."""
+    return parse_catalog(tomllib.loads(toml), variables.get, lambda *_: price)
+
+
+def test_every_key_of_the_tables_is_read() -> None:
+    """The example holds each key once."""
+    catalog = parse(WHOLE, ACME_KEY=" sk-1\n")
+    assert catalog.providers == {
+        "acme": Provider("acme", "https://acme.test/v1", "sk-1", 2.0, 30.5)
+    }
+    assert catalog.deployments == (
+        Deployment(
+            id="acme/strong",
+            model="strong",
+            provider="acme",
+            upstream_name="vendor/strong-1",
+            price=Price(270_000, 1_100_000, 70_000, 1_000_000),
+            context_window=128_000,
+            max_output=8_000,
+            tools="confirmed",
+            enforces_tool_choice=False,
+            calls_in_text=True,
+            json_schema=False,
+            thinking_on={"effort": "high"},
+            thinking_off={"template": {"think": False}},
+            profile="repair",
+            quality={"coding": StatedQuality(0.62, "our evaluation", 50)},
+            stated_ttft_ms=300.0,
+            stated_tokens_per_second=80.0,
+        ),
+    )
+
+
+def test_what_is_left_out_is_unknown() -> None:
+    """No figure is made up; the list price fills in where there is one."""
+    toml = f'{PROVIDER}[[deployments]]\nmodel = "m"\nprovider = "acme"'
+    (bare,) = parse(toml).deployments
+    assert bare == Deployment("acme/m", "m", "acme", "m")
+    assert parse(toml, Price(1, 2)).deployments[0].price == Price(1, 2)
+
+
+def test_other_tables_are_not_this_rooms_business() -> None:
+    """The whole file may be handed in."""
+    assert parse("[policy]\n[agent]\n") == Catalog()
+
+
+@pytest.mark.parametrize("variables", [{}, {"ACME_KEY": ""}, {"ACME_KEY": "  "}])
+def test_a_key_that_is_not_set_is_named(variables: dict[str, str]) -> None:
+    """The error names the variable and where it is asked for."""
+    with pytest.raises(ConfigError, match=r"ACME_KEY of `providers.acme.api_key_env`"):
+        parse(f'{PROVIDER}api_key_env = "ACME_KEY"', **variables)
+
+
+ROW = f'{PROVIDER}[[deployments]]\nmodel = "m"\nprovider = "acme"\n'
+
+
+@pytest.mark.parametrize(
+    ("toml", "message", "mend"),
+    [
+        (f'{PROVIDER}api_key = "sk"', "`providers.acme.api_key`", "Did you mean `api_key_env`?"),
+        ("[providers.acme]", "`providers.acme.base_url` is missing", "Add it."),
+        ('[providers.a]\nbase_url = "acme"', "`providers.a.base_url` must be an http", ""),
+        ('[providers.a]\nbase_url = "https://k@a.test"', "must hold no key", ""),
+        (f"{PROVIDER}idle_timeout = 0", "`providers.acme.idle_timeout` must be greater", ""),
+        (f"{PROVIDER}idle_timeout = inf", "`providers.acme.idle_timeout`", ""),
+        (ROW.replace('"acme"', '"acne"'), "`deployments[0].provider` names 'acne'", "`acme`?"),
+        (f"{ROW}contextwindow = 1", "`deployments[0].contextwindow`", "`context_window`?"),
+        (f'{ROW}tools = "yes"', "`deployments[0].tools` is 'yes'.", "'confirmed', 'absent'"),
+        (f'{ROW}price = {{input_usd = "1"}}', "`deployments[0].price.output_usd` is missing", ""),
+        (f"{ROW}price = {{input_usd = 0.1, output_usd = 1}}", 'write "0.1"', ""),
+        (f"{ROW}quality = {{coding = {{value = 2, source = 'x'}}}}", "coding.value` must be", ""),
+        (f"{ROW}quality = {{coding = {{value = 1}}}}", "coding.source` is missing", ""),
+        (f"{ROW}context_window = -1", "`deployments[0].context_window` must be greater", ""),
+        (
+            f'{ROW}[[deployments]]\nmodel = "m"\nprovider = "acme"',
+            "`deployments[1]` is a second acme/m.",
+            "another model id",
+        ),
+        ("providers = 3", "`providers` must be a valid dictionary.", ""),
+    ],
+)
+def test_a_wrong_key_is_named_with_its_mend(toml: str, message: str, mend: str) -> None:
+    """Nothing wrong passes, and nobody has to guess."""
+    with pytest.raises(ConfigError) as caught:
+        parse(toml)
+    assert message in caught.value.message
+    assert mend in caught.value.mend

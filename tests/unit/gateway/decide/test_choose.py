@@ -1,0 +1,359 @@
+"""Filter, then rank; everything that was seen is on the decision."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnout.core.ids import DeploymentId, ModelId
+from turnout.core.inference import Objective, RoutingAsk
+from turnout.core.money import Micros, Price
+from turnout.core.policies import Policy, PoolRule, SessionCaps, TaskRule
+from turnout.core.receipts import Decision
+from turnout.gateway.catalog import Catalog, Deployment, StatedQuality
+from turnout.gateway.decide import decide
+from turnout.gateway.evidence import Evidence
+from turnout.gateway.exchange import DeclaredTool, InferenceRequest
+from turnout.gateway.ports import Holder
+from turnout.testing.exchange import PLAIN_REQUEST, deployment
+
+REQUEST = replace(PLAIN_REQUEST, ask=RoutingAsk(task="coding"))
+TOOLED = replace(REQUEST, tools=(DeclaredTool("read_file"),))
+
+
+def quality(value: float, size: int | None = None) -> dict[str, StatedQuality]:
+    """Return a stated quality for coding."""
+    return {"coding": StatedQuality(value, "test", size)}
+
+
+STRONG = replace(
+    deployment("acme/strong"),
+    price=Price(3_000_000, 15_000_000),
+    quality=quality(0.8, 100),
+    stated_ttft_ms=900.0,
+    stated_tokens_per_second=30.0,
+)
+FAST = replace(
+    deployment("bolt/fast"),
+    price=Price(500_000, 1_000_000),
+    quality=quality(0.5, 100),
+    stated_ttft_ms=100.0,
+    stated_tokens_per_second=200.0,
+)
+CHEAP = replace(
+    deployment("corp/cheap"),
+    price=Price(0, 0),
+    quality=quality(0.3, 100),
+    stated_ttft_ms=2_000.0,
+    stated_tokens_per_second=10.0,
+)
+BLANK = deployment("dark/blank")
+ALL = (BLANK, STRONG, FAST, CHEAP)
+
+
+def choose(
+    request: InferenceRequest = REQUEST,
+    policy: Policy | None = None,
+    deployments: tuple[Deployment, ...] = ALL,
+    evidence: Evidence | None = None,
+    held: Holder | None = None,
+) -> Decision:
+    """Decide with defaults."""
+    seen = {evidence.deployment: evidence} if evidence else {}
+    catalog = Catalog(deployments=deployments)
+    return decide(request, policy or Policy(), catalog, seen, held)
+
+
+def asking(objective: Objective) -> InferenceRequest:
+    """Return a coding request with an objective."""
+    return replace(REQUEST, ask=RoutingAsk(optimize=objective, task="coding"))
+
+
+def dropped(decision: Decision) -> dict[str, str]:
+    """Return why each deployment was left out."""
+    return {c.deployment: c.dropped for c in decision.candidates if c.dropped}
+
+
+@pytest.mark.parametrize(
+    ("objective", "order"),
+    [
+        ("quality", ["acme/strong", "bolt/fast", "corp/cheap", "dark/blank"]),
+        ("latency", ["bolt/fast", "acme/strong", "corp/cheap", "dark/blank"]),
+        ("cost", ["corp/cheap", "bolt/fast", "acme/strong", "dark/blank"]),
+    ],
+)
+def test_each_objective_has_its_own_order(objective: Objective, order: list[str]) -> None:
+    """The best comes first, and what is unknown last."""
+    assert list(choose(asking(objective)).order) == order
+
+
+def test_balanced_weighs_quality_latency_and_cost() -> None:
+    """Half of the score is quality, a quarter each the nearness to the fastest and cheapest."""
+    decision = choose(asking("balanced"))
+    scores = {c.deployment: c.score for c in decision.candidates}
+    assert decision.order == ("bolt/fast", "acme/strong", "corp/cheap", "dark/blank")
+    # Quality at least 0.404, the fastest, and a price of 1,000 where the least is nothing.
+    assert scores["bolt/fast"] == pytest.approx(0.404 / 2 + 1 / 4 + 1 / 1001 / 4, abs=5e-4)
+    assert scores["dark/blank"] is None
+
+
+def test_the_request_overrides_the_policys_objective() -> None:
+    """The policy's objective is only the default."""
+    policy = Policy(objective="cost")
+    assert choose(policy=policy).objective == "cost"
+    assert choose(asking("quality"), policy).objective == "quality"
+
+
+def test_few_samples_count_for_less_than_many() -> None:
+    """The lower confidence bound ranks, not the share itself."""
+    lucky = replace(STRONG, id=DeploymentId("x/lucky"), quality=quality(1.0, 2))
+    proven = replace(STRONG, id=DeploymentId("y/proven"), quality=quality(0.7, 500))
+    decision = choose(asking("quality"), deployments=(lucky, proven))
+    assert decision.order[0] == "y/proven"
+
+
+def test_equal_quality_goes_to_the_cheaper() -> None:
+    """A tie is settled by cost, and an unknown price loses it."""
+    dear = replace(STRONG, id=DeploymentId("a/dear"))
+    unpriced = replace(STRONG, id=DeploymentId("b/unpriced"), price=None)
+    cheap = replace(STRONG, id=DeploymentId("c/cheap"), price=Price(1, 1))
+    decision = choose(asking("quality"), deployments=(dear, unpriced, cheap))
+    assert decision.order == ("c/cheap", "a/dear", "b/unpriced")
+
+
+def test_live_figures_win_over_stated_ones() -> None:
+    """What was measured here counts more than what was written down."""
+    slow_now = Evidence(FAST.id, ttft_ms_p50=60_000.0, tokens_per_second_p50=1.0)
+    assert choose(asking("latency"), evidence=slow_now).order[0] == "acme/strong"
+
+
+def test_a_small_limit_makes_the_first_token_matter() -> None:
+    """Expected output is at most what the request allows."""
+    eager = replace(CHEAP, id=DeploymentId("e/eager"), stated_ttft_ms=10.0)
+    request = replace(asking("latency"), max_tokens=1)
+    assert choose(request, deployments=(FAST, eager)).order[0] == "bolt/fast"
+    assert choose(request, deployments=(STRONG, eager)).order[0] == "e/eager"
+
+
+@pytest.mark.parametrize("support", ["absent", "unknown"])
+def test_tools_need_confirmed_support(support: str) -> None:
+    """A deployment that may not call tools gets no request with tools."""
+    unsure = replace(STRONG, tools=support)
+    assert dropped(choose(TOOLED, deployments=(unsure,))) == {
+        "acme/strong": f"tool support {support}"
+    }
+    assert choose(REQUEST, deployments=(unsure,)).order == ("acme/strong",)
+
+
+def test_a_probe_confirms_what_was_unknown() -> None:
+    """Evidence stands in where nothing was stated, and never against it."""
+    unsure, never = replace(STRONG, tools="unknown"), replace(STRONG, tools="absent")
+    seen = Evidence(STRONG.id, tools="confirmed")
+    assert choose(TOOLED, deployments=(unsure,), evidence=seen).order
+    assert not choose(TOOLED, deployments=(never,), evidence=seen).order
+
+
+def test_what_does_not_fit_the_context_is_dropped() -> None:
+    """Input and reserved output together must fit."""
+    small = replace(STRONG, context_window=5_000, max_output=4_096)
+    assert not choose(deployments=(small,)).order
+    assert choose(replace(REQUEST, max_tokens=4_000), deployments=(small,)).order
+    assert "5096 tokens" in choose(deployments=(small,)).reason
+
+
+def test_a_schema_needs_a_server_that_enforces_it() -> None:
+    """A request for a JSON schema goes nowhere else."""
+    loose = replace(STRONG, json_schema=False)
+    request = replace(REQUEST, wants_json_schema=True)
+    assert choose(request, deployments=(loose, FAST)).order == ("bolt/fast",)
+
+
+def test_no_price_no_service_under_a_spend_cap() -> None:
+    """A cap in money holds only where money is counted, unless the policy says otherwise."""
+    capped = Policy(session=SessionCaps(max_spend=Micros(1)))
+    assert dropped(choose(policy=capped)) == {"dark/blank": "price unknown under a spend cap"}
+    assert len(choose(policy=replace(capped, allow_unpriced=True)).order) == 4
+
+
+def test_the_pool_is_a_wall_even_for_a_named_model() -> None:
+    """Naming a model does not widen the policy."""
+    policy = Policy(pool=PoolRule((ModelId("fast"),)))
+    assert choose(policy=policy).order == ("bolt/fast",)
+    named = choose(replace(REQUEST, model="strong"), policy)
+    assert named.order == ()
+    assert dropped(named)["acme/strong"] == "outside the pool"
+
+
+def test_a_poor_record_with_tools_drops_a_deployment() -> None:
+    """The bar holds for requests with tools, once there are enough calls to judge by."""
+    policy = Policy(min_tool_success=0.9)
+    poor = Evidence(STRONG.id, tool_success=0.5, tool_samples=20)
+    assert choose(TOOLED, policy, (STRONG,), poor).order == ()
+    assert choose(REQUEST, policy, (STRONG,), poor).order
+    assert choose(TOOLED, policy, (STRONG,), replace(poor, tool_samples=2)).order
+
+
+def test_the_quality_floor_spares_what_is_unknown() -> None:
+    """Speed and price are sought above the floor; quality is sought without one."""
+    policy = Policy(min_quality=0.6)
+    assert choose(asking("latency"), policy).order == ("acme/strong", "dark/blank")
+    assert len(choose(asking("quality"), policy).order) == 4
+
+
+def test_a_task_rule_comes_first_if_it_is_eligible() -> None:
+    """The rule's model leads, the objective orders the rest; another kind knows no rule."""
+    policy = Policy(objective="quality", task_rules=(TaskRule("coding", ModelId("cheap")),))
+    assert choose(policy=policy).order[:2] == ("corp/cheap", "acme/strong")
+    unable = replace(CHEAP, tools="absent")
+    assert choose(TOOLED, policy, (STRONG, unable)).order == ("acme/strong",)
+    other = replace(REQUEST, ask=RoutingAsk(task="chat"))
+    assert "rule" not in choose(other, policy).reason
+
+
+@pytest.mark.parametrize("name", ["strong", "acme/strong"])
+def test_a_named_model_comes_alone(name: str) -> None:
+    """Fallback is another stage's business."""
+    decision = choose(replace(REQUEST, model=name))
+    assert decision.order == ("acme/strong",)
+    assert set(dropped(decision).values()) == {"not asked for"}
+    assert not decision.sticky
+
+
+@pytest.mark.cases
+def test_an_open_call_stays_on_its_model() -> None:
+    """A tool result never lands on a model that did not ask for it."""
+    held = Holder(ModelId("strong"), DeploymentId("other/strong"))
+    twin = replace(STRONG, id=DeploymentId("other/strong"), price=None)
+    decision = choose(
+        replace(TOOLED, ask=RoutingAsk(optimize="latency", task="coding")),
+        deployments=(*ALL, twin),
+        held=held,
+    )
+    assert decision.order == ("other/strong", "acme/strong")
+    assert decision.sticky
+
+
+def test_evidence_bars_do_not_move_an_open_call() -> None:
+    """A loop is not broken off because its model did badly meanwhile."""
+    held = Holder(ModelId("strong"), STRONG.id)
+    poor = Evidence(STRONG.id, tool_success=0.1, tool_samples=99)
+    policy = Policy(min_tool_success=0.9, min_quality=0.99)
+    assert choose(TOOLED, policy, ALL, poor, held).order == (STRONG.id,)
+
+
+def test_a_named_model_wins_over_an_open_call() -> None:
+    """Whoever names a model gets it."""
+    held = Holder(ModelId("strong"), STRONG.id)
+    decision = choose(replace(REQUEST, model="fast"), held=held)
+    assert (decision.order, decision.sticky) == ((FAST.id,), False)
+
+
+def test_the_reason_says_why_nothing_is_eligible() -> None:
+    """An empty order is explained by counts."""
+    decision = choose(TOOLED, deployments=(replace(STRONG, tools="unknown"),))
+    assert decision.reason == "No deployment is eligible: 1 × tool support unknown."
+    assert choose(deployments=()).reason.endswith("the catalog is empty.")
+
+
+def test_the_reason_names_the_winner_and_what_for() -> None:
+    """One sentence for people."""
+    reason = choose(asking("quality")).reason
+    assert reason == "acme/strong: the highest known quality for coding of 4 eligible."
+    blank = choose(asking("cost"), deployments=(BLANK,)).reason
+    assert blank == "dark/blank: no price is known of any eligible deployment; cheapest first."
+
+
+FIGURE = st.none() | st.floats(min_value=0.0, max_value=1e6)
+DEPLOYMENTS = st.lists(
+    st.builds(
+        lambda model, provider, price, stated, ttft, speed, tools, window: replace(
+            deployment(f"{provider}/{model}"),
+            price=price,
+            quality=stated,
+            stated_ttft_ms=ttft,
+            stated_tokens_per_second=speed,
+            tools=tools,
+            context_window=window,
+        ),
+        model=st.sampled_from("abc"),
+        provider=st.sampled_from("xyz"),
+        price=st.none() | st.builds(Price, st.integers(0, 10**9), st.integers(0, 10**9)),
+        stated=st.none() | st.builds(quality, st.floats(0, 1), st.none() | st.integers(1, 10_000)),
+        ttft=FIGURE,
+        speed=FIGURE,
+        tools=st.sampled_from(["confirmed", "absent", "unknown"]),
+        window=st.none() | st.integers(1, 20_000),
+    ).map(lambda d: replace(d, quality=d.quality or {})),
+    unique_by=lambda d: d.id,
+    max_size=9,
+).map(tuple)
+POLICIES = st.builds(
+    Policy,
+    objective=st.sampled_from(["quality", "latency", "cost", "balanced"]),
+    pool=st.builds(PoolRule, st.lists(st.sampled_from("abc")).map(tuple)),
+    min_quality=st.floats(0, 1),
+    allow_unpriced=st.booleans(),
+    session=st.builds(SessionCaps, max_spend=st.none() | st.just(Micros(1))),
+    task_rules=st.lists(st.builds(TaskRule, st.just("coding"), st.sampled_from("abc"))).map(tuple),
+)
+REQUESTS = st.builds(
+    lambda model, tools, limit, optimize: replace(
+        REQUEST,
+        model=model,
+        tools=tools,
+        max_tokens=limit,
+        ask=RoutingAsk(optimize=optimize, task="coding"),
+    ),
+    model=st.sampled_from(["auto", "a", "x/a", "unheard-of"]),
+    tools=st.sampled_from([(), (DeclaredTool("read_file"),)]),
+    limit=st.none() | st.integers(1, 10_000),
+    optimize=st.sampled_from([None, "quality", "latency", "cost", "balanced"]),
+)
+HELD = st.none() | st.builds(Holder, st.sampled_from("abc"), st.sampled_from(["x/a", "y/b"]))
+
+
+@given(REQUESTS, POLICIES, DEPLOYMENTS, HELD)
+def test_a_decision_is_whole_and_the_same_each_time(
+    request_: InferenceRequest,
+    policy: Policy,
+    deployments: tuple[Deployment, ...],
+    held: Holder | None,
+) -> None:
+    """Each deployment is judged once; the order holds the eligible ones and no other."""
+    decision = choose(request_, policy, deployments, held=held)
+    assert decision == choose(request_, policy, deployments, held=held)
+    judged = [c.deployment for c in decision.candidates]
+    assert sorted(judged) == sorted(d.id for d in deployments)
+    eligible = [c.deployment for c in decision.candidates if c.dropped is None]
+    assert list(decision.order) == eligible
+    assert all(c.score is None for c in decision.candidates if c.dropped)
+    assert decision.reason.endswith(".")
+
+
+@given(REQUESTS, POLICIES, DEPLOYMENTS, HELD)
+def test_walls_hold_whatever_the_objective(
+    request_: InferenceRequest,
+    policy: Policy,
+    deployments: tuple[Deployment, ...],
+    held: Holder | None,
+) -> None:
+    """Pool, tool support, spend cap and the open call's model bind every choice."""
+    chosen = choose(request_, policy, deployments, held=held).order
+    for d in (d for d in deployments if d.id in chosen):
+        assert not policy.pool.models or d.model in policy.pool.models
+        assert d.tools == "confirmed" or not request_.tools
+        assert d.price is not None or policy.session.max_spend is None or policy.allow_unpriced
+        assert request_.model != "auto" or held is None or d.model == held.model
+
+
+@given(REQUESTS, POLICIES, DEPLOYMENTS)
+def test_unknown_ranks_last_among_equals_of_rank(
+    request_: InferenceRequest, policy: Policy, deployments: tuple[Deployment, ...]
+) -> None:
+    """Without a rule no deployment without a score stands before one with a score."""
+    decision = choose(request_, replace(policy, task_rules=()), deployments)
+    known = [c.score is not None for c in decision.candidates if c.dropped is None]
+    assert known == sorted(known, reverse=True)
+    scores = [c.score for c in decision.candidates if c.score is not None]
+    assert scores == sorted(scores, reverse=True)

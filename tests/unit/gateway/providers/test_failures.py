@@ -1,0 +1,81 @@
+"""An upstream's failure tells what to do, and never a key."""
+
+from datetime import UTC, datetime, timedelta
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnout.core.ids import ProviderName
+from turnout.gateway.catalog import Provider
+from turnout.gateway.providers.failures import from_body, from_status, retry_after
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PROVIDER = Provider(ProviderName("acme"), "http://acme.test/v1", api_key="sk-secret")
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"Retry-After-Ms": "1500", "Retry-After": "9"}, 1.5),
+        ({"Retry-After": "Thu, 01 Jan 2026 00:00:30 GMT"}, 30.0),
+        ({"Retry-After": "Wed, 31 Dec 2025 23:00:00 GMT"}, 0.0),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "-5"}, None),
+        ({}, None),
+    ],
+)
+def test_every_form_of_retry_after_is_read(headers: dict[str, str], seconds: float | None) -> None:
+    """Seconds, milliseconds and dates give a wait; anything else gives none."""
+    assert retry_after(headers, NOW) == seconds
+
+
+@given(st.text())
+def test_no_retry_after_breaks_the_reader(text: str) -> None:
+    """Whatever a header holds, the answer is a sane wait or none."""
+    wait = retry_after({"Retry-After": text}, NOW)
+    assert wait is None or wait >= 0
+
+
+def test_a_date_far_ahead_is_a_wait_until_then() -> None:
+    """The wait is counted from the clock that is handed in."""
+    assert retry_after({"Retry-After": "Thu, 01 Jan 2026 01:00:00 GMT"}, NOW) == 3600
+    later = NOW + timedelta(minutes=30)
+    assert retry_after({"Retry-After": "Thu, 01 Jan 2026 01:00:00 GMT"}, later) == 1800
+
+
+@pytest.mark.cases
+def test_a_rate_limit_keeps_its_wait_and_its_body() -> None:
+    """Status, wait, code and wording of an upstream's refusal survive."""
+    raw = b'{"error":{"message":"slow down","code":"rate_limit_exceeded"}}'
+    error = from_status(429, {"Retry-After": "7", "Server": "x"}, raw, PROVIDER, NOW)
+    assert (error.status, error.retry_after, error.body) == (429, 7.0, raw)
+    assert error.headers == {"retry-after": "7"}
+    assert error.retryable
+    assert str(error) == "acme answered 429: slow down"
+
+
+@pytest.mark.cases
+def test_a_key_that_the_upstream_repeats_is_taken_out() -> None:
+    """Neither the message nor the kept body holds the provider's key."""
+    raw = b'{"error":{"message":"Incorrect API key: sk-secret"}}'
+    error = from_status(401, {}, raw, PROVIDER, NOW)
+    assert "sk-secret" not in f"{error} {error.body!r} {PROVIDER!r}"
+
+
+def test_a_page_is_no_body_of_our_shape() -> None:
+    """HTML is named and never forwarded."""
+    error = from_status(502, {}, b"<html>Bad gateway</html>", PROVIDER, NOW)
+    assert error.body is None
+    assert str(error) == "acme answered 502: a page of HTML"
+
+
+@pytest.mark.parametrize(("code", "status"), [(503, 503), ("overloaded", None), (7, None)])
+def test_an_error_in_a_good_answer_has_its_status(code: object, status: int | None) -> None:
+    """Only a code that is an HTTP error status counts as one."""
+    body = orjson.loads(orjson.dumps({"error": {"message": "overloaded", "code": code}}))
+    assert from_body(body, PROVIDER).status == status

@@ -1,0 +1,144 @@
+"""Calls that were left in the text are found, and quoted ones are not."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnout.core.json import JsonObject
+from turnout.gateway.repair.text_calls import TextCall, find_calls, holds_call_marks
+
+DECLARED: dict[str, JsonObject] = {
+    "look": {"properties": {"path": {"type": "string"}, "lines": {"type": "integer"}}},
+    "finish": {},
+}
+JSON = '{"name": "look", "arguments": {"path": "a.py"}}'
+CALL = TextCall("look", '{"path": "a.py"}')
+
+MARKED = [
+    f"<tool_call>\n{JSON}\n</tool_call>",
+    f"<tool_call>{JSON}",
+    '<function=look>{"path": "a.py"}</function>',
+    "<tool_call><function=look>\n<parameter=path>\na.py\n</parameter>\n</function></tool_call>",
+    "<function=look><parameter=path>a.py</parameter></function>",
+    f"[TOOL_CALLS] [{JSON}]",
+    f"[TOOL_CALLS]{JSON}",
+]
+UNMARKED = [
+    f"```json\n{JSON}\n```",
+    f"```\n{JSON}\n```",
+    JSON,
+    f"[{JSON}]",
+    '{"type": "function", "function": {"name": "look", "arguments": "{\\"path\\": \\"a.py\\"}"}}',
+    '{"name": "look", "parameters": {"path": "a.py"}}',
+]
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize("text", MARKED)
+def test_a_marked_call_that_is_the_whole_text_is_a_call(text: str) -> None:
+    """No catalog has to say so."""
+    assert find_calls(text, DECLARED, expected=False).calls == (CALL,)
+
+
+@pytest.mark.parametrize("text", [*MARKED, *UNMARKED])
+def test_an_expected_call_is_found_in_every_form(text: str) -> None:
+    """Where the catalog says so, every known way of writing counts."""
+    found = find_calls(text, DECLARED, expected=True)
+    assert (found.calls, found.rest) == ((CALL,), "")
+
+
+@pytest.mark.parametrize("text", UNMARKED)
+def test_json_is_no_call_unless_it_is_expected(text: str) -> None:
+    """A model may answer with JSON."""
+    found = find_calls(text, DECLARED, expected=False)
+    assert (found.calls, found.rest) == ((), text)
+
+
+@pytest.mark.parametrize("text", MARKED)
+def test_a_call_quoted_in_prose_is_prose(text: str) -> None:
+    """Words around a mark make it an example."""
+    prose = f"A model would answer: {text}"
+    assert find_calls(prose, DECLARED, expected=False).calls == ()
+
+
+def test_prose_around_an_expected_call_is_kept() -> None:
+    """What the model said besides is its text."""
+    text = f"I look first.\n```json\n{JSON}\n```\nThen:\n```json\n{JSON}\n```\nDone."
+    found = find_calls(text, DECLARED, expected=True)
+    assert found.calls == (CALL, CALL)
+    assert found.rest == "I look first.\n\nThen:\n\nDone."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>{"name": "rm", "arguments": {}}</tool_call>',
+        '```json\n{"name": "rm", "arguments": {}}\n```',
+        '{"arguments": {}}',
+        '{"name": "look"}',
+        '{"name": "look", "arguments": [1]}',
+        '{"name": "look", "arguments": "nonsense"}',
+        '<tool_call>{"name": "look", "arguments": {"path": "a',
+        "<function=look><parameter=path>a",
+        "<function=look><parameter=path>a</parameter>",
+        '{"name": "look", "arguments": {"lines": NaN}}',
+        "[" * 100_000,
+        "1" * 10_000,
+    ],
+)
+def test_what_is_cut_undeclared_or_no_object_is_no_call(text: str) -> None:
+    """Nothing is guessed, and the text stays."""
+    found = find_calls(text, DECLARED, expected=True)
+    assert (found.calls, found.rest) == ((), text)
+
+
+def test_parameters_take_the_type_of_their_schema() -> None:
+    """A string stays as written, a number becomes one."""
+    text = "<function=look><parameter=path>42</parameter><parameter=lines>42</parameter></function>"
+    (call,) = find_calls(text, DECLARED, expected=False).calls
+    assert json.loads(call.arguments) == {"path": "42", "lines": 42}
+
+
+def test_a_line_end_inside_a_string_is_forgiven() -> None:
+    """Small models write it raw."""
+    text = '<tool_call>{"name": "look", "arguments": {"path": "a\nb"}}</tool_call>'
+    (call,) = find_calls(text, DECLARED, expected=False).calls
+    assert json.loads(call.arguments) == {"path": "a\nb"}
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<tool_call>",
+        "<function=",
+        "<parameter=",
+        "```json\n",
+        "[TOOL_CALLS]",
+        " \n",
+        "<function=look>",
+    ],
+)
+def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
+    """A mark repeated without end neither hangs nor fails."""
+    text = piece * (400_000 // len(piece))
+    assert find_calls(f"x{text}x", DECLARED, expected=True).calls == ()
+
+
+@given(
+    arguments=st.dictionaries(st.text(), st.text() | st.integers() | st.none() | st.booleans()),
+    style=st.sampled_from(["<tool_call>%s</tool_call>", "[TOOL_CALLS][%s]", "%s"]),
+)
+def test_arguments_survive_the_way_through_text(arguments: dict[str, object], style: str) -> None:
+    """What was written is what is read, and can be sent on as UTF-8."""
+    written = style % json.dumps({"name": "finish", "arguments": arguments})
+    (call,) = find_calls(written, DECLARED, expected=True).calls
+    assert json.loads(call.arguments) == arguments
+    assert call.arguments.encode()
+
+
+def test_marks_are_noticed_in_any_text() -> None:
+    """A call that was not read still counts as one."""
+    assert holds_call_marks("so: <tool_call>{")
+    assert not holds_call_marks("so: {}")

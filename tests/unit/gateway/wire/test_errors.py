@@ -1,0 +1,53 @@
+"""Errors take the shape that chat completions clients read."""
+
+import orjson
+import pytest
+
+from turnout.errors import GatewayError, StoreError
+from turnout.gateway.exchange import UpstreamError
+from turnout.gateway.wire.errors import write_error
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, "invalid_request_error"),
+        (401, "authentication_error"),
+        (402, "insufficient_quota"),
+        (403, "permission_error"),
+        (422, "invalid_request_error"),
+        (429, "rate_limit_error"),
+        (503, "server_error"),
+    ],
+)
+def test_an_error_of_ours_has_message_type_param_and_code(status: int, kind: str) -> None:
+    """The SDKs read all four."""
+    error = GatewayError("No.", status=status, code="because", mend="Do so.", param="model")
+    reply = write_error(error)
+    assert reply.status == status
+    assert orjson.loads(reply.body) == {
+        "error": {"message": "No. Do so.", "type": kind, "param": "model", "code": "because"}
+    }
+
+
+def test_a_session_cap_tells_clients_not_to_retry() -> None:
+    """The SDKs retry a 429 otherwise, and every retry would count again."""
+    capped = GatewayError("Enough.", status=429, code="session_request_cap")
+    assert write_error(capped).headers == {"x-should-retry": "false"}
+    limited = GatewayError("Slow down.", status=429, code="rate_limit", retry_after=6.2)
+    assert write_error(limited).headers == {"retry-after": "7"}
+
+
+def test_an_upstreams_own_body_is_forwarded_byte_for_byte() -> None:
+    """Clients match the upstream's wording to recover."""
+    body = b'{ "error": {"message": "prompt is too long: 9 > 8", "zzz": 1} }\n'
+    error = UpstreamError("x", status=400, body=body, retry_after=7.0)
+    reply = write_error(error)
+    assert (reply.status, reply.body, reply.headers) == (400, body, {"retry-after": "7"})
+
+
+def test_other_errors_become_a_500_in_the_same_shape() -> None:
+    """A broken store is our fault and looks like it."""
+    reply = write_error(StoreError("The disk is full."))
+    assert reply.status == 500
+    assert orjson.loads(reply.body)["error"]["code"] == "internal_error"

@@ -1,0 +1,206 @@
+"""Hand-made parts for the service room: nothing here starts a process or a server."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+from turnout.core.events import Entry, Event, Explained, LoopEnded
+from turnout.core.ids import RunId
+from turnout.core.runs import FileChange, Patch, TestReport
+from turnout.core.tasks import Task
+from turnout.errors import ModelUnavailableError, SandboxError
+from turnout.runs.ports import ModelAccess
+from turnout.runs.service import RunService
+from turnout.runs.stop import Stop
+from turnout.runs.summary import RunResult
+from turnout.runs.worker import Workshop
+from turnout.sandbox.base import BaseRef, Capabilities, Limits, PatchResult
+from turnout.sandbox.repository import Resolved
+from turnout.testing.clock import FrozenClock
+from turnout.testing.stores import MemoryRecordStore
+
+COMMIT = "a" * 40
+TASK = Task("test_pages fails; fix the code", "/repositories/pages")
+DIFF = b"diff --git a/pages.py b/pages.py\n--- a/pages.py\n+++ b/pages.py\n@@ -1 +1 @@\n-a\n+b\n"
+PATCH = Patch(DIFF, (FileChange("pages.py", "modified", 1, 1),))
+NO_PATCH = Patch(b"", ())
+DONE = LoopEnded("answered", "The model answered.", "It was an off-by-one.")
+
+
+def report_of(
+    passed: Sequence[str] = (), failed: Sequence[str] = (), **fields: object
+) -> TestReport:
+    """One run of the tests, with the exit status that goes with it."""
+    given = {"exit_code": 1 if failed else 0, "seconds": 1.0, "output": "", **fields}
+    return TestReport("pytest -q", passed=tuple(passed), failed=tuple(failed), **given)
+
+
+FAILING = report_of(["t.py::a"], ["t.py::b"])
+PASSING = report_of(["t.py::a", "t.py::b"])
+
+
+@dataclass
+class Box:
+    """A sandbox that only says what was done with it."""
+
+    driver: "Driver"
+    run_id: RunId
+    did: list[str] = field(default_factory=list)
+    isolation: str = "namespaces"
+
+    async def kill_all(self) -> None:
+        """Note it."""
+        self.did.append("kill_all")
+
+    async def diff(self) -> Patch:
+        """Return the driver's patch, or raise its error."""
+        self.did.append("diff")
+        if self.driver.diff_error:
+            raise self.driver.diff_error
+        return self.driver.patch
+
+    async def apply_patch(self, patch: bytes) -> PatchResult:
+        """Apply or refuse, as the driver was told."""
+        self.did.append("apply_patch")
+        return PatchResult(self.driver.applies, (), "" if self.driver.applies else "hunk 1 failed")
+
+    async def close(self) -> None:
+        """Note it."""
+        self.did.append("close")
+
+
+@dataclass
+class Driver:
+    """Makes boxes, and remembers them."""
+
+    patch: Patch = PATCH
+    diff_error: SandboxError | None = None
+    applies: bool = True
+    usable: bool = True
+    prepare_error: Exception | None = None
+    boxes: list[Box] = field(default_factory=list)
+    name: str = "fake"
+
+    async def probe(self) -> Capabilities:
+        """Return one wall that holds or not."""
+        facts = (("bubblewrap", self.usable, "" if self.usable else "apt install bubblewrap"),)
+        return Capabilities("fake", self.usable, "namespaces", facts)
+
+    async def prepare(self, spec: object) -> BaseRef:
+        """Return a base, or raise the error."""
+        if self.prepare_error:
+            raise self.prepare_error
+        return BaseRef("base", COMMIT, ())
+
+    async def create(self, run_id: RunId, base: BaseRef, limits: Limits) -> Box:
+        """Return a new box; there is never more than one open."""
+        assert all("close" in box.did for box in self.boxes), "one sandbox at a time"
+        self.boxes.append(Box(self, run_id))
+        return self.boxes[-1]
+
+
+@dataclass
+class Suite:
+    """Reports what it was told to, one run after the other."""
+
+    reports: list[TestReport]
+    detected: str | None = "pytest -q"
+    test_files: tuple[str, ...] = ("t.py",)
+
+    async def command(self, sandbox: Box) -> str | None:
+        """Return what was to be detected."""
+        return self.detected
+
+    async def files(self, sandbox: Box) -> tuple[str, ...]:
+        """Return what was to be found."""
+        return self.test_files
+
+    async def run(self, sandbox: Box, command: str) -> TestReport:
+        """Return the next report."""
+        sandbox.did.append("tests")
+        return self.reports.pop(0)
+
+
+@dataclass
+class Agent:
+    """Yields the events it was given; a function among them is called first."""
+
+    events: Sequence[Event | Callable[[], object]] = (DONE,)
+    explanations: int = 0
+    next_step: int = 0
+
+    def strategy(self, name: str, client: object, sandbox: Box) -> "Agent":
+        """Return itself."""
+        return self
+
+    async def run(self, brief: object) -> AsyncIterator[Event]:
+        """Yield, call or raise what it was given."""
+        for event in self.events:
+            if isinstance(event, Exception):
+                raise event
+            if callable(event):
+                await event()
+            else:
+                yield event
+
+    async def explain(self, client: object, subject: object) -> AsyncIterator[Event]:
+        """Explain without a model, and count it."""
+        self.explanations += 1
+        self.next_step = subject.step
+        yield Explained("Counted from 1, not from 0.")
+
+
+@dataclass
+class Models:
+    """Ready at once, or not at all."""
+
+    error: ModelUnavailableError | None = None
+
+    async def open(self, report: Callable[[str], None]) -> ModelAccess:
+        """Return access without a client, or raise the error."""
+        report("asking the models")
+        if self.error:
+            raise self.error
+        return ModelAccess(None, "loop")
+
+
+@dataclass
+class Room:
+    """The service with its parts, and what came out of it."""
+
+    driver: Driver = field(default_factory=Driver)
+    agent: Agent = field(default_factory=Agent)
+    suite: Suite = field(default_factory=lambda: Suite([FAILING, PASSING]))
+    models: Models = field(default_factory=Models)
+    resolved: Resolved = field(default_factory=lambda: Resolved(COMMIT))
+    store: MemoryRecordStore = field(default_factory=MemoryRecordStore)
+    stop: Stop = field(default_factory=Stop)
+    entries: list[Entry] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def service(self) -> RunService:
+        """Return the service on these parts."""
+
+        async def resolve(repository: str, base: str) -> Resolved:
+            return self.resolved
+
+        def report(text: str) -> None:
+            self.said.append(text)
+
+        shop = Workshop(self.driver, self.agent, self.suite, Limits(), FrozenClock())
+        return RunService(self.store, shop, self.models, resolve, report)
+
+    async def run(self, task: Task = TASK) -> RunResult:
+        """Run a task to its end and return the result."""
+        result = None
+        async for item in self.service().run(task, self.stop):
+            if isinstance(item, RunResult):
+                result = item
+            else:
+                self.entries.append(item)
+        assert result is not None
+        return result
+
+    @property
+    def types(self) -> list[str]:
+        """The types of all events, in order."""
+        return [entry.event.type for entry in self.entries]

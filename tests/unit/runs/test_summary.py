@@ -1,0 +1,158 @@
+"""A record folded into a result."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.runs.parts import COMMIT, FAILING, PASSING, PATCH, TASK
+
+from turnout.core.events import (
+    Entry,
+    Event,
+    Explained,
+    LoopEnded,
+    ModelCallDone,
+    ModelCallFailed,
+    Notice,
+    PatchMade,
+    PlanMade,
+    RunEnded,
+    RunStarted,
+    StepStarted,
+    TestsRan,
+    VerdictGiven,
+    WorkspaceReady,
+)
+from turnout.core.ids import DeploymentId, ModelId, ProviderName, RequestId, RunId
+from turnout.core.inference import RoutingReport
+from turnout.core.messages import AssistantMessage
+from turnout.core.money import Micros
+from turnout.core.runs import Verdict
+from turnout.core.usage import Usage
+from turnout.runs.export import result_object
+from turnout.runs.summary import advance, fold
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+STARTED = RunStarted(TASK, COMMIT, "loop")
+
+
+def record(*events: Event) -> list[Entry]:
+    """Entries one second apart."""
+    return [
+        Entry(RunId("run-1"), n, START + timedelta(seconds=n - 1), event)
+        for n, event in enumerate(events, 1)
+    ]
+
+
+def call(cost: int | None) -> ModelCallDone:
+    """Return a model call that cost so much."""
+    routing = RoutingReport(
+        model=ModelId("m"),
+        provider=ProviderName("p"),
+        deployment=DeploymentId("p/m"),
+        objective="latency",
+        task="coding",
+        task_source="request",
+        session=None,
+        sticky=False,
+        fallback=False,
+        policy_revision=0,
+        reason="the only one",
+        cost_micros=None if cost is None else Micros(cost),
+    )
+    message = AssistantMessage("hello")
+    return ModelCallDone(
+        1, "act", "main", "k", RequestId("req-1"), message, "stop", Usage(10, 2), routing, 12
+    )
+
+
+def test_a_whole_record_becomes_a_result() -> None:
+    """Every fact that a person asks for is there."""
+    verdict = Verdict("resolved", True, True, True)
+    result = fold(
+        record(
+            STARTED,
+            Notice("The tree is dirty.", "warning"),
+            WorkspaceReady("namespaces", "pytest -q", (), 0.5),
+            TestsRan("before", FAILING),
+            StepStarted(1, "plan", "quality"),
+            PlanMade("Look at pages.py."),
+            StepStarted(2, "act", "latency"),
+            call(5),
+            call(7),
+            LoopEnded("answered", "done", "It was an off-by-one."),
+            PatchMade(PATCH),
+            TestsRan("after", PASSING),
+            VerdictGiven(verdict),
+            Explained("Counted from 1."),
+            RunEnded("answered", "done"),
+        )
+    )
+    assert (result.outcome, result.verdict, result.patch) == ("answered", verdict, PATCH)
+    assert (result.tests_before, result.tests_after) == (FAILING, PASSING)
+    assert (result.cost, result.priced, result.usage) == (12, True, Usage(20, 4))
+    assert (result.steps, result.seconds, result.plan) == (2, 14.0, "Look at pages.py.")
+    assert (result.explanation, result.warnings) == ("Counted from 1.", ("The tree is dirty.",))
+
+
+def test_an_unknown_price_is_not_nothing() -> None:
+    """The sum is of what is known, and says that it is not all."""
+    result = fold(record(STARTED, call(5), call(None)))
+    assert (result.cost, result.priced) == (5, False)
+
+
+def test_a_run_that_goes_on_has_no_outcome() -> None:
+    """A record can be folded at any moment."""
+    assert fold(record(STARTED)).outcome is None
+
+
+def test_the_last_word_stands_where_nothing_explains() -> None:
+    """A run without a diff still has an answer."""
+    ended = LoopEnded("answered", "done", "There is no bug.")
+    assert fold(record(STARTED, ended)).explanation == "There is no bug."
+
+
+def test_a_record_without_its_start_is_refused() -> None:
+    """Nothing is made up for it."""
+    with pytest.raises(ValueError, match="opens with notice"):
+        fold(record(Notice("hello")))
+    with pytest.raises(ValueError, match="without entries"):
+        fold([])
+
+
+def test_the_object_for_scripts_names_every_call_and_failure() -> None:
+    """Cost, tokens and the reason of each call are there, as are calls that failed."""
+    failed = ModelCallFailed(2, "act", "main", "k", 429, "session_request_cap", "No more.")
+    result = result_object(fold(record(STARTED, call(None), failed)))
+    (made,) = result["model_calls"]
+    assert made["request_id"] == "req-1"
+    assert made["cost_micros"] is None
+    assert made["tokens"]["input_tokens"] == 10
+    assert made["reason"] == "the only one"
+    assert result["failed_calls"][0]["status"] == 429
+    assert result["priced"] is False
+
+
+EVENTS = st.sampled_from(
+    [
+        call(3),
+        call(None),
+        Notice("careful", "warning"),
+        Notice("hello"),
+        StepStarted(4, "act", "latency"),
+        PatchMade(PATCH),
+        Explained("words"),
+        LoopEnded("capped", "cap"),
+    ]
+)
+
+
+@given(st.lists(EVENTS, max_size=12), st.integers(0, 12))
+def test_folding_in_two_parts_is_folding_at_once(events: list[Event], cut: int) -> None:
+    """A view that follows a run sees what a later reader of its record sees."""
+    entries = record(STARTED, *events)
+    result = fold(entries[: cut + 1])
+    for entry in entries[cut + 1 :]:
+        result = advance(result, entry)
+    assert result == fold(entries)

@@ -1,0 +1,199 @@
+import json
+
+import pytest
+
+from turnout.errors import ToolError
+from turnout.sandbox.inside.pytest_report import FOLDER
+from turnout.sandbox.testrun import detect_test_command, is_test_path, list_test_files, run_tests
+from turnout.testing.sandbox import ScriptedSandbox, result
+
+TESTS = [
+    "tests/helpers.py",
+    "test_a.py",
+    "pkg/b_test.py",
+    "conftest.py",
+    "pkg/conftest.py",
+    "pytest.ini",
+    "test/data.json",
+    "src/__tests__/a.js",
+    "a.test.ts",
+    "a.spec.jsx",
+    "a_test.go",
+    "src/test/java/ATest.java",
+    "spec/a_spec.rb",
+    "app/tests.py",
+]
+OTHERS = [
+    "contest.py",
+    "latest.py",
+    "src/testing/fakes.py",
+    "attest/a.py",
+    "tests.md",
+    "src/protest.js",
+    "test",
+    "greatest_hits.go",
+]
+
+
+def lines(*facts: dict[str, object]) -> bytes:
+    """Return a report of our plugin."""
+    return b"".join(json.dumps(fact).encode() + b"\n" for fact in facts)
+
+
+def reporting(report: bytes, **facts: object) -> ScriptedSandbox:
+    """Return a sandbox whose test command leaves a report."""
+    sandbox = ScriptedSandbox({})
+    sandbox.answer("cat --", result(report))
+    sandbox.answer("exec 2>&1", result(**facts))
+    return sandbox
+
+
+@pytest.mark.parametrize("path", TESTS)
+def test_paths_of_tests_are_known(path):
+    """Tests of common languages, their helpers and what steers them count."""
+    assert is_test_path(path)
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_other_paths_are_no_tests(path):
+    """A name that merely contains the word does not count."""
+    assert not is_test_path(path)
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"test_a.py": "", "package.json": '{"scripts": {"test": "jest"}}'}, "python -m pytest"),
+        ({"pkg/a_test.py": ""}, "python -m pytest"),
+        ({"tests/cases.py": ""}, "python -m pytest"),
+        ({"package.json": '{"scripts": {"test": "jest"}}'}, "npm test"),
+        ({"package.json": '{"scripts": {"test": "echo no test specified"}}'}, None),
+        ({"package.json": "["}, None),
+        (
+            {"package.json": '{"scripts": 3}', "Makefile": "all:\n\ntest: all\n\ttrue\n"},
+            "make test",
+        ),
+        ({"Makefile": "test := 1\ntests:\n"}, None),
+        ({"a.py": ""}, None),
+    ],
+)
+async def test_the_command_is_found_out(files, command):
+    """Pytest wins over npm, npm over make; nothing is made up."""
+    assert await detect_test_command(ScriptedSandbox(files)) == command
+
+
+async def test_test_files_are_listed():
+    """The files that a run must leave alone are named in order."""
+    sandbox = ScriptedSandbox({"b_test.py": "", "a.py": "", "tests/x.py": ""})
+    assert await list_test_files(sandbox) == ("b_test.py", "tests/x.py")
+
+
+async def test_results_come_from_the_report_and_not_from_the_text():
+    """What is printed may claim anything."""
+    report = lines(
+        {"started": 1},
+        {"id": "t.py::a", "outcome": "passed"},
+        {"id": "t.py::b", "outcome": "failed"},
+        {"id": "t.py::c", "outcome": "skipped"},
+        {"id": "broken.py", "outcome": "failed"},
+        {"finished": 0},
+    )
+    done = await run_tests(reporting(report, stdout=b"4 passed"), "pytest", timeout=9)
+    assert done.passed == ("t.py::a",)
+    assert done.failed == ("t.py::b", "broken.py")
+    assert not done.ok
+
+
+async def test_a_failure_in_any_phase_is_a_failure():
+    """A test that passes and fails to clean up has failed."""
+    told = [{"id": "a", "outcome": "passed"}, {"id": "a", "outcome": "failed"}]
+    report = lines({"started": 1}, *told, {"id": "a", "outcome": "passed"}, {"finished": 1})
+    done = await run_tests(reporting(report, code=1), "pytest", timeout=9)
+    assert (done.passed, done.failed) == ((), ("a",))
+
+
+async def test_a_session_that_vanishes_is_no_success():
+    """`os._exit(0)` in a test must not look like a run that passed."""
+    report = lines({"started": 1}, {"id": "a", "outcome": "passed"})
+    done = await run_tests(reporting(report, code=0), "pytest", timeout=9)
+    assert done.exit_code is None
+    assert not done.ok
+    assert "did not come to its end" in done.output
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "command"),
+    [
+        (lines({"started": 1}, {"finished": 5}), 5, "make test"),
+        (lines({"started": 1}, {"id": "a", "outcome": "skipped"}, {"finished": 0}), 0, "pytest"),
+        (b"", 5, "python -m pytest"),
+        (b"", 127, "nope"),
+    ],
+)
+async def test_a_run_of_no_test_finds_nothing(report, code, command):
+    """Nothing collected, all skipped, no such command: no tests were found, and that is no pass."""
+    done = await run_tests(reporting(report, code=code), command, timeout=9)
+    assert not done.found
+    assert not done.ok
+
+
+@pytest.mark.parametrize(("code", "ok"), [(0, True), (1, False)])
+async def test_other_runners_are_judged_by_their_exit_status(code, ok):
+    """Without a report the status says it all."""
+    done = await run_tests(reporting(b"", code=code), "make test", timeout=9)
+    assert (done.found, done.ok, done.passed) == (True, ok, ())
+
+
+async def test_a_broken_conftest_is_a_failure_and_not_an_absence():
+    """A session that cannot start because of the repository's own code was found."""
+    report = lines({"started": 1}, {"finished": 4})
+    done = await run_tests(reporting(report, code=4), "pytest", timeout=9)
+    assert done.found
+    assert not done.ok
+
+
+@pytest.mark.parametrize(
+    ("command", "selector", "line"),
+    [
+        ("pytest -q", "t.py::a -k 'x or y'", "pytest -q t.py::a -k 'x or y'"),
+        ("pytest", "a; touch b", "pytest 'a;' touch b"),
+        ("pytest", "$(touch b)", "pytest '$(touch' 'b)'"),
+        ("pytest", "it's", """pytest 'it'"'"'s'"""),
+        ("npm test", "a.test.js", "npm test -- a.test.js"),
+        ("pytest ", "  ", "pytest"),
+    ],
+)
+async def test_a_selector_is_arguments_and_nothing_else(command, selector, line):
+    """No word of it can be a command of the shell."""
+    done = await run_tests(reporting(b""), command, selector=selector, timeout=9)
+    assert done.command == line
+
+
+async def test_make_takes_no_selector():
+    """A selector would be another target; the model is told."""
+    with pytest.raises(ToolError, match="cannot be chosen"):
+        await run_tests(reporting(b""), "make test", selector="a", timeout=9)
+
+
+async def test_output_is_text_that_any_store_takes():
+    """Escape sequences go; control characters and bad bytes become visible."""
+    raw = b"\x1b[31mred\x1b[0m \x1b]0;title\x07\xff\x00 50%\r100%\r\nend"
+    done = await run_tests(reporting(b"", stdout=raw), "make test", timeout=9)
+    assert done.output == "red \\xff\\x00 50%\n100%\nend"
+
+
+async def test_a_hostile_report_is_survived():
+    """Lines that are no report are passed over."""
+    report = b'\xff\xfe\n[]\n{"id": 3}\n{"started": "x"}\n' + b"[" * 100_000 + b"\n"
+    done = await run_tests(reporting(report, code=0), "make test", timeout=9)
+    assert (done.passed, done.failed) == ((), ())
+
+
+async def test_the_report_folder_is_fresh_and_goes_again():
+    """What an earlier process left there is not read, and later sessions do not report."""
+    sandbox = reporting(b"")
+    await run_tests(sandbox, "pytest", timeout=9)
+    first, _, last = sandbox.commands
+    assert "rm -rf" in first.argv[2]
+    assert first.argv[-1] == last.argv[-1] == FOLDER
+    assert last.argv[2].endswith('rm -rf -- "$1"')

@@ -1,0 +1,197 @@
+"""What users may set: from turnout.toml and the environment, checked, with errors that help."""
+
+from pathlib import Path
+
+import pytest
+
+from turnout.errors import ConfigError
+from turnout.settings import (
+    Settings,
+    endpoint_present,
+    keys_present,
+    load_settings,
+    secret_named,
+    state_folder,
+)
+
+UNKNOWN_MODEL = """
+[policy]
+pool = ["n"]
+[providers.p]
+base_url = "http://h/v1"
+[[deployments]]
+model = "m"
+provider = "p"
+"""
+
+
+def load(folder: Path, text: str = "", **environment: str) -> Settings:
+    """Return the settings of a folder whose turnout.toml holds this text."""
+    if text:
+        (folder / "turnout.toml").write_text(text)
+    return load_settings(environment=environment, directory=folder)
+
+
+def test_nothing_set_is_a_good_start(tmp_path: Path) -> None:
+    """Every setting has a default."""
+    settings = load(tmp_path)
+    assert settings.config_file is None
+    assert settings.catalog.deployments == ()
+    assert settings.endpoint is None
+    assert settings.surface == "guide"
+    assert settings.colour
+
+
+def test_every_table_reaches_its_room(tmp_path: Path) -> None:
+    """Policy, catalog, agent, sandbox and tests each get their part."""
+    settings = load(
+        tmp_path,
+        """
+        [policy]
+        objective = "cost"
+        pool = ["m"]
+        [policy.session]
+        max_requests = 3
+        [providers.p]
+        base_url = "http://127.0.0.1:1/v1"
+        api_key_env = "P_KEY"
+        [[deployments]]
+        model = "m"
+        provider = "p"
+        tools = "confirmed"
+        [agent]
+        surface = "shell"
+        max_steps = 7
+        command_timeout = 9
+        [agent.steps.act]
+        objective = "cost"
+        max_tokens = 10
+        [sandbox]
+        memory_mb = 512
+        cpus = 1.5
+        [tests]
+        command = "make test"
+        requirements = ["numpy>=2"]
+        """,
+        P_KEY="sesame",
+    )
+    assert settings.policy.session.max_requests == 3
+    assert settings.catalog.deployments[0].id == "p/m"
+    assert settings.catalog.providers["p"].api_key == "sesame"
+    assert (settings.surface, settings.agent.max_steps) == ("shell", 7)
+    assert settings.agent.command_timeout == 9
+    assert settings.agent.steps["act"].objective == "cost"
+    assert settings.agent.steps["act"].thinking is False
+    assert settings.agent.steps["plan"].objective == "quality"
+    assert (settings.limits.memory_bytes, settings.limits.cpus) == (512 << 20, 1.5)
+    assert settings.limits.pids == 512
+    assert (settings.test_command, settings.requirements) == ("make test", ("numpy>=2",))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[agnet]\n", "`agnet` is no key. Did you mean `agent`?"),
+        ("[agent]\nmax_step = 3\n", "`agent.max_step` is no key. Did you mean `max_steps`?"),
+        ("[agent]\nmax_steps = 0\n", "`agent.max_steps` must be"),
+        ('[agent]\nsurface = "big"\n', "`agent.surface` is 'big'."),
+        ("[agent.steps.act]\nmax_token = 3\n", "`agent.steps.act.max_token` is no key."),
+        ('[sandbox]\nmemory_mb = "1"\n', "`sandbox.memory_mb` must be"),
+        ("[policy]\nobjectiv = 1\n", "`policy.objectiv` is no key."),
+        (UNKNOWN_MODEL, "no deployment has"),
+        ("[agent\n", "not valid TOML"),
+    ],
+)
+def test_a_wrong_key_is_named_with_its_table_and_file(tmp_path: Path, text: str, said: str) -> None:
+    """A user can find the line."""
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert said in str(caught.value)
+    assert str(tmp_path / "turnout.toml") in str(caught.value)
+
+
+def test_a_named_file_wins_over_that_of_the_folder(tmp_path: Path) -> None:
+    """First --config, then TURNOUT_CONFIG, then the current directory."""
+    for name, steps in (("turnout.toml", 1), ("a.toml", 2), ("b.toml", 3)):
+        (tmp_path / name).write_text(f"[agent]\nmax_steps = {steps}\n")
+    assert load(tmp_path).agent.max_steps == 1
+    assert load(tmp_path, TURNOUT_CONFIG="a.toml").agent.max_steps == 2
+    both = load_settings(
+        config=Path("b.toml"), environment={"TURNOUT_CONFIG": "a.toml"}, directory=tmp_path
+    )
+    assert both.agent.max_steps == 3
+
+
+def test_no_folder_above_is_searched(tmp_path: Path) -> None:
+    """A repository cannot configure the host by lying around it."""
+    (tmp_path / "turnout.toml").write_text("[agent]\nmax_steps = 1\n")
+    (tmp_path / "inner").mkdir()
+    assert load(tmp_path / "inner").agent.max_steps == 40
+
+
+def test_a_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    """It is not passed over in silence."""
+    with pytest.raises(ConfigError, match=r"no configuration file .*missing\.toml"):
+        load_settings(config=Path("missing.toml"), environment={}, directory=tmp_path)
+
+
+def test_an_endpoint_by_environment_alone(tmp_path: Path) -> None:
+    """Two variables are enough; the key is never shown."""
+    settings = load(tmp_path, LLM_BASE_URL=" http://h:1/v1/ ", LLM_API_KEY="sesame")
+    assert settings.endpoint.base_url == "http://h:1/v1"
+    assert settings.endpoint.model is None
+    assert "sesame" not in repr(settings)
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://h/v1", "http://"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    """The error shows a right one."""
+    with pytest.raises(ConfigError, match=r"http://127\.0\.0\.1:8000/v1"):
+        endpoint_present({"LLM_BASE_URL": url})
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("http://localhost:1/v1", True),
+        ("http://127.0.0.9:1/v1", True),
+        ("http://[::1]:1/v1", True),
+        ("https://localhost.example/v1", False),
+        ("http://10.0.0.1/v1", False),
+    ],
+)
+def test_only_this_machine_counts_as_free(url: str, local: bool) -> None:
+    """Elsewhere, trying every model might cost money."""
+    assert endpoint_present({"LLM_BASE_URL": url}).local is local
+
+
+def test_the_state_folder_follows_the_environment() -> None:
+    """TURNOUT_HOME wins over every default."""
+    assert state_folder({"TURNOUT_HOME": "/srv/t", "XDG_STATE_HOME": "/x"}) == Path("/srv/t")
+
+
+def test_provider_keys_are_told_by_name() -> None:
+    """An empty variable is none."""
+    found = keys_present({"DEEPSEEK_API_KEY": "sesame", "OPENAI_API_KEY": ""})
+    assert [key.provider for key in found] == ["deepseek"]
+    assert "sesame" not in repr(found)
+
+
+def test_a_named_secret_must_be_set() -> None:
+    """A gateway is never opened with an empty key."""
+    assert secret_named("TEAM_KEY", {"TEAM_KEY": "sesame"}) == "sesame"
+    with pytest.raises(ConfigError, match="TEAM_KEY is not set"):
+        secret_named("TEAM_KEY", {"TEAM_KEY": ""})
+
+
+def test_a_pinned_model_reaches_every_step_and_the_endpoint(tmp_path: Path) -> None:
+    """One option pins the whole run."""
+    settings = load(tmp_path, LLM_BASE_URL="http://h/v1").with_model("m")
+    assert {step.model for step in settings.agent.steps.values()} == {"m"}
+    assert settings.endpoint.model == "m"
+
+
+def test_host_programs_learn_only_what_they_need(tmp_path: Path) -> None:
+    """A model key is never handed to git."""
+    settings = load(tmp_path, PATH="/bin", HOME="/h", LLM_API_KEY="sesame", GIT_DIR="/x")
+    assert settings.host_environment == {"PATH": "/bin", "HOME": "/h"}
