@@ -1,8 +1,8 @@
 """What users may set, and the only reader of the environment.
 
-Nothing in the repository under work configures the host: `turnout.toml` is read from the current
-directory, from `--config` or from `TURNOUT_CONFIG`, never searched for elsewhere. Whoever starts
-the command inside the repository has thereby chosen that folder's file.
+`turnout.toml` is read from the current directory, from `--config` or from `TURNOUT_CONFIG`, never
+searched for elsewhere. Whether a file that nobody named may be trusted is for the caller to judge:
+a repository must not configure the host that works on it.
 """
 
 import os
@@ -107,6 +107,8 @@ class Settings:
     """State folder: record, base layers, models."""
     config_file: Path | None
     """The `turnout.toml` that was read; None where there is none."""
+    config_named: bool
+    """Whether somebody named that file, rather than it lying in the current directory."""
     policy: Policy
     catalog: Catalog
     """Of `turnout.toml`; without deployments where that names none."""
@@ -187,7 +189,8 @@ def load_settings(
     env = os.environ if environment is None else environment
     path = _config_path(config, env, Path.cwd() if directory is None else directory)
     try:
-        return _settings(path, _read(path), env)
+        named = config is not None or bool(env.get("TURNOUT_CONFIG"))
+        return replace(_settings(path, _read(path), env), config_named=named)
     except ConfigError as error:
         raise ConfigError(
             f"{path}: {error.message}" if path else error.message, mend=error.mend
@@ -267,6 +270,7 @@ def _settings(path: Path | None, table: _File, env: Mapping[str, str]) -> Settin
     return Settings(
         home=state_folder(env),
         config_file=path,
+        config_named=False,
         policy=policy,
         catalog=catalog,
         endpoint=_endpoint(env),

@@ -17,7 +17,7 @@ RUN_BY_THEMSELVES = {"./scripts/demo"}
 
 
 def commands(page: Path) -> list[list[str]]:
-    """The commands of a page's console blocks, in order."""
+    """Return the commands of a page's console blocks, in order."""
     text = "\n".join(BLOCK.findall(page.read_text()))
     return [shlex.split(line[2:]) for line in text.splitlines() if line.startswith("$ ")]
 

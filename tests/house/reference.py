@@ -8,7 +8,7 @@ WIDTH = 88
 
 
 def pages(group: click.Command, path: tuple[str, ...]) -> list[str]:
-    """The help of a command and of all beneath it."""
+    """Return the help of a command and of all beneath it."""
     context = click.Context(group, info_name=" ".join(path), terminal_width=WIDTH)
     found = [f"## `{' '.join(path)}`\n\n```text\n{group.get_help(context)}\n```\n"]
     if isinstance(group, click.Group):

@@ -13,7 +13,7 @@ from tests.house.sources import ROOT, sources
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def turnout(*argv: str) -> subprocess.CompletedProcess[str]:

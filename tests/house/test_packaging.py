@@ -21,7 +21,7 @@ def test_what_the_package_needs_is_in_the_requirement_files() -> None:
     """No dependency is installed unpinned by the scripts."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pinned = set(
-        re.findall(r"^([a-z0-9._-]+)==", (ROOT / "requirements/dev.txt").read_text(), re.M)
+        re.findall(r"^([a-z0-9._-]+)==", (ROOT / "requirements/dev.txt").read_text(), re.MULTILINE)
     )
     extras = project["optional-dependencies"].values()
     wanted = {*project["dependencies"], *(r for extra in extras for r in extra)}

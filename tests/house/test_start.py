@@ -12,7 +12,7 @@ TRIES = 12
 
 
 def best_of(tries: int, *argv: str) -> float:
-    """The fastest of several runs: the machine's noise only ever adds."""
+    """Return the fastest of several runs: the machine's noise only ever adds."""
     best = float("inf")
     for _ in range(tries):
         start = time.perf_counter()

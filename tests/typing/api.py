@@ -8,7 +8,7 @@ from turnout.sandbox.base import Command, Sandbox
 
 
 async def run_a_command(sandbox: Sandbox) -> bytes:
-    """A command's output is bytes."""
+    """Read a command's output: it is bytes."""
     result = await sandbox.run(Command(shell="ls", timeout=5))
     return result.stdout if result.ok else b""
 

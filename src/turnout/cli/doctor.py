@@ -10,12 +10,12 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import config_option, json_option, say_json
+from turnout.cli.options import config_option, json_option, read_settings, say_json
 from turnout.cli.terminal import safe, takes_colour
 from turnout.core.json import JsonObject
 from turnout.errors import TurnoutError
 from turnout.sandbox.base import Capabilities
-from turnout.settings import Settings, load_settings
+from turnout.settings import Settings
 from turnout.wiring import ModelSource, examine_models, examine_sandbox
 
 __all__ = ["command"]
@@ -39,7 +39,7 @@ class _Check:
 @config_option
 def command(*, as_json: bool, config: Path | None) -> int:
     """Say what this machine can do, and how to mend what it lacks."""
-    settings = load_settings(config=config)
+    settings = read_settings(config)
     checks = asyncio.run(_examine(settings))
     fit = all(check.ok for check in checks if check.needed)
     if as_json:

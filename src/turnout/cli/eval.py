@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import config_option, json_option, say_json
+from turnout.cli.options import config_option, json_option, read_settings, say_json
 from turnout.cli.progress import Progress, Silence, progress_on
 from turnout.cli.terminal import plural, safe
 from turnout.core.tasks import SurfaceName
@@ -19,7 +19,7 @@ from turnout.evals.instances import Instance, load_instances
 from turnout.evals.report import report_json, report_text, summarise
 from turnout.evals.results import Results
 from turnout.evals.trial import Trial, Trials
-from turnout.settings import Settings, load_settings
+from turnout.settings import Settings
 from turnout.wiring import open_service, sandbox_driver
 
 __all__ = ["command"]
@@ -90,7 +90,7 @@ def run(
     The same command again goes on where it stopped: what is in the results file is not run
     again, except what could not be graded.
     """
-    settings = load_settings(config=config)
+    settings = read_settings(config)
     if model is not None:
         settings = settings.with_model(model)
     instances = _chosen(load_instances(tasks, repositories=repos), only)[:limit]

@@ -9,9 +9,9 @@ from typing import Final
 
 import click
 
-from turnout.cli.options import config_option
+from turnout.cli.options import config_option, read_settings
 from turnout.errors import UsageError
-from turnout.settings import Settings, load_settings, secret_named
+from turnout.settings import Settings, secret_named
 from turnout.wiring import open_gateway
 
 __all__ = ["command"]
@@ -52,7 +52,7 @@ def command(*, host: str, port: int, key_env: str | None, config: Path | None) -
             mend="Name the variable that holds one with --key-env, or listen on 127.0.0.1.",
         )
     key = secret_named(key_env) if key_env is not None else ""
-    asyncio.run(_serve(load_settings(config=config), _Place(host, port, key)))
+    asyncio.run(_serve(read_settings(config), _Place(host, port, key)))
     return 0
 
 

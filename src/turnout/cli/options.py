@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import Any, TypeVar
 import click
 
 from turnout.core.json import JsonValue
+from turnout.errors import ConfigError
+from turnout.sandbox.repository import is_tracked
+from turnout.settings import Settings, load_settings
 
-__all__ = ["config_option", "json_option", "say_json"]
+__all__ = ["config_option", "json_option", "read_settings", "say_json"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,6 +33,22 @@ def json_option(command: Command) -> Command:
     return click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
     )(command)
+
+
+def read_settings(config: Path | None) -> Settings:
+    """Return what was set; a file that came with a repository counts only where it is named.
+
+    Such a file could send keys of this machine wherever it likes: `ConfigError` says how to trust
+    it.
+    """
+    settings = load_settings(config=config)
+    file = settings.config_file
+    if file is not None and not settings.config_named and asyncio.run(is_tracked(file)):
+        raise ConfigError(
+            f"{file} is part of a repository, which does not get to configure this machine.",
+            mend=f"Read it first; to trust it, name it: --config {file.name}.",
+        )
+    return settings
 
 
 def say_json(value: JsonValue) -> None:

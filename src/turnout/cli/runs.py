@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import config_option, json_option, say_json
+from turnout.cli.options import config_option, json_option, read_settings, say_json
 from turnout.cli.progress import line_of
 from turnout.cli.report import exit_code, result_json, result_text
 from turnout.cli.terminal import coloured_diff, safe, takes_colour
@@ -14,7 +14,7 @@ from turnout.core.events import Entry
 from turnout.core.json import JsonObject
 from turnout.core.runs import RunRow
 from turnout.runs.summary import fold
-from turnout.settings import Settings, load_settings
+from turnout.settings import Settings
 from turnout.wiring import open_records
 
 __all__ = ["command"]
@@ -42,7 +42,7 @@ def command() -> None:
 @config_option
 def _list(*, limit: int, as_json: bool, config: Path | None) -> int:
     """List the newest runs."""
-    rows = asyncio.run(_rows(load_settings(config=config), limit))
+    rows = asyncio.run(_rows(read_settings(config), limit))
     if as_json:
         say_json({"runs": [_row_json(row) for row in rows]})
     elif not rows:
@@ -58,7 +58,7 @@ def _list(*, limit: int, as_json: bool, config: Path | None) -> int:
 @config_option
 def _show(*, run_id: str | None, as_json: bool, config: Path | None) -> int:
     """Show what a run did, step by step, and how it ended."""
-    settings = load_settings(config=config)
+    settings = read_settings(config)
     entries = asyncio.run(_entries(settings, run_id))
     result = fold(entries)
     if as_json:
@@ -80,7 +80,7 @@ def _show(*, run_id: str | None, as_json: bool, config: Path | None) -> int:
 @config_option
 def _diff(*, run_id: str | None, as_json: bool, config: Path | None) -> int:
     """Print a run's diff: exact bytes for `git apply`, colours on a terminal."""
-    settings = load_settings(config=config)
+    settings = read_settings(config)
     result = fold(asyncio.run(_entries(settings, run_id)))
     data = result.patch.diff
     if as_json:

@@ -32,7 +32,7 @@ from turnout.core.events import (
     WorkspaceReady,
 )
 from turnout.core.runs import Patch, TestReport
-from turnout.errors import SandboxError, SandboxUnavailableError, UnfitError
+from turnout.errors import SandboxError, SandboxUnavailableError, TurnoutError
 from turnout.runs.intake import Intake
 from turnout.runs.ports import Agent, Explanation, ModelAccess, Suite
 from turnout.runs.record import Recorder
@@ -92,25 +92,27 @@ class RunWorker:
     async def work(self, intake: Intake) -> None:
         """Work until the run has ended and say so on record, whatever ended it.
 
-        `UnfitError` comes out after it was recorded; cancellation of the task likewise.
+        Errors other than those of the sandbox come out after that, cancellation likewise.
         """
+        end = RunEnded("failed", "A defect of Turnout ended the run.")
         try:
             end = await self._stages(intake)
         except StoppedError:
             end = RunEnded("cancelled", "Stopped by the user.")
         except SandboxError as error:
             end = RunEnded("failed", f"The sandbox failed: {error}")
-        except UnfitError as error:
-            await self._record.add(RunEnded("failed", str(error)))
+        except TurnoutError as error:
+            end = RunEnded("failed", str(error))
             raise
         except asyncio.CancelledError:
-            await self._record.add(RunEnded("cancelled", "Given up at once."))
+            end = RunEnded("cancelled", "Given up at once.")
             raise
-        await self._record.add(end)
+        finally:
+            await self._record.add(end)
 
     async def _stages(self, intake: Intake) -> RunEnded:
         await self._say(*intake.notices)
-        await self._say(*(Notice(text, "warning") for text in self._access.warnings))
+        await self._warn(*self._access.warnings)
         base = await self._prepare(intake)
         opening = await self._open(intake, base)
         work = await self._follow(intake, base, opening)
@@ -124,7 +126,7 @@ class RunWorker:
         task = intake.task
         spec = BaseSpec(task.repository, intake.commit, task.requirements)
         base = await self._stop.unless_asked(self._shop.driver.prepare(spec))
-        await self._say(*(Notice(text, "warning") for text in base.warnings))
+        await self._warn(*base.warnings)
         return base
 
     async def _open(self, intake: Intake, base: BaseRef) -> _Opening:
@@ -145,9 +147,7 @@ class RunWorker:
                 report = await self._stop.unless_asked(suite.run(sandbox, command))
                 await self._record.add(TestsRan("before", report))
         if report is None or not report.found:
-            await self._say(
-                Notice("No tests were found, so nothing can judge the result.", "warning")
-            )
+            await self._warn("No tests were found, so nothing can judge the result.")
         return _Opening(command, report, files)
 
     async def _follow(self, intake: Intake, base: BaseRef, opening: _Opening) -> _Work:
@@ -170,7 +170,9 @@ class RunWorker:
             except SandboxError as error:
                 end = LoopEnded("failed", f"The sandbox failed: {error}")
                 await self._record.add(end)
-            return _Work(end, await self._diff(sandbox), progress.step + 1)
+            finally:
+                patch = await self._diff(sandbox)
+            return _Work(end, patch, progress.step + 1)
 
     async def _commit_each(self, events: AsyncIterator[Event], progress: "_Progress") -> LoopEnded:
         """Commit each event before asking for the next, until the strategy or a person ends it."""
@@ -218,9 +220,7 @@ class RunWorker:
                     self._shop.suite.run(sandbox, opening.command)
                 )
         except (SandboxError, SandboxUnavailableError) as error:
-            await self._say(
-                Notice(f"The tests could not be run with the patch: {error}", "warning")
-            )
+            await self._warn(f"The tests could not be run with the patch: {error}")
             return None
         await self._record.add(TestsRan("after", report))
         return report
@@ -248,8 +248,8 @@ class RunWorker:
         for notice in notices:
             await self._record.add(notice)
 
-    async def _warn(self, text: str) -> None:
-        await self._record.add(Notice(text, "warning"))
+    async def _warn(self, *texts: str) -> None:
+        await self._say(*(Notice(text, "warning") for text in texts))
 
     @asynccontextmanager
     async def _sandbox(self, base: BaseRef) -> AsyncIterator[Sandbox]:

@@ -16,7 +16,7 @@ from turnout.sandbox.workspace.git import bytes_to_text, git_here, git_remote, l
 from turnout.sandbox.workspace.process import Finished
 from turnout.sandbox.workspace.source import Source, locate
 
-__all__ = ["Resolved", "resolve"]
+__all__ = ["Resolved", "is_tracked", "resolve"]
 
 _LOCAL_TIMEOUT = 20.0
 _REMOTE_TIMEOUT = 30.0
@@ -60,6 +60,12 @@ async def resolve(repository: str, base: str) -> Resolved:
     if source.local:
         return await _resolve_local(source, base)
     return Resolved(await _resolve_remote(source, base))
+
+
+async def is_tracked(file: Path) -> bool:
+    """Say whether a file is part of what a git repository on this machine keeps."""
+    asked = ["-C", str(file.parent), "ls-files", "--error-unmatch", "--", file.name]
+    return (await git_here(asked, timeout=_LOCAL_TIMEOUT)).ok
 
 
 async def _resolve_local(source: Source, base: str) -> Resolved:

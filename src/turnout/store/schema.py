@@ -1,7 +1,8 @@
 """The tables, as the newest migration leaves them.
 
-Payloads are JSON as `core.json.ascii_json` writes it, in plain text columns: it is ASCII throughout,
-while `jsonb` would refuse a NUL. The other columns exist because a statement selects or sorts by them.
+Payloads are JSON as `core.json.ascii_json` writes it, in plain text columns: it is ASCII
+throughout, while `jsonb` would refuse a NUL. The other columns exist because a statement selects
+or sorts by them.
 """
 
 from sqlalchemy import (

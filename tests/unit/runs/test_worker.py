@@ -221,7 +221,19 @@ async def test_a_run_given_up_from_outside_says_so_on_record_and_closes_its_sand
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert (await room.store.rows())[0].outcome == "cancelled"
+    (row,) = await room.store.rows()
+    assert row.outcome == "cancelled"
+    assert "patch_made" in [e.event.type for e in await room.store.entries(row.run_id)]
+    assert room.driver.boxes[-1].did[-1] == "close"
+
+
+async def test_a_defect_of_a_strategy_loses_nothing() -> None:
+    """The work so far is on record, the record has its end, and the defect comes out."""
+    room = Room(agent=Agent((ZeroDivisionError("by nothing"),)))
+    with pytest.raises(ZeroDivisionError):
+        await room.run()
+    assert room.types[-2:] == ["patch_made", "run_ended"]
+    assert (await room.store.rows())[0].outcome == "failed"
     assert room.driver.boxes[-1].did[-1] == "close"
 
 

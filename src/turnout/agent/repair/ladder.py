@@ -26,7 +26,7 @@ class Rung:
 
 
 class Ladder:
-    """Greedy and clean samples first; then insisting, naming and rewriting, target by target.
+    """Greedy and clean samples first; then a round for each target, the first one in all of them.
 
     After a reply that repeated the code the clean samples that are left wait until the end.
     """
@@ -46,16 +46,13 @@ def _rungs(targets: Sequence[Target]) -> Iterator[Rung]:
     yield Rung("correct", 0.0, 0)
     yield Rung("correct", 0.8, 1)
     yield Rung("correct", 0.8, 2)
-    tried: set[Target] = set()
-    for seed, target in enumerate(_turns(targets), start=3):
+    for number in count():
+        seed = 3 + 2 * number
+        if not targets:
+            yield Rung("insist", 1.0, seed)
+            continue
+        turn, place = divmod(number, len(targets))
+        yield Rung("name", 0.8, seed, targets[place])
         yield Rung("insist", 1.0, seed)
-        if target is not None:
-            yield Rung("name", 0.8, seed, target)
-            yield Rung("rewrite", 0.8 if target in tried else 0.0, seed, target)
-            tried.add(target)
-
-
-def _turns(targets: Sequence[Target]) -> Iterator[Target | None]:
-    """Yield targets without end, the first ones more often: a, then a b, then a b c."""
-    for length in count(1):
-        yield from targets[: 1 + (length - 1) % len(targets)] if targets else [None]
+        yield Rung("name", 1.0, seed + 1, targets[0])
+        yield Rung("rewrite", 0.8 if turn else 0.0, seed, targets[place])

@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from turnout.cli.options import config_option, json_option, say_json
+from turnout.cli.options import config_option, json_option, read_settings, say_json
 from turnout.cli.progress import Silence, progress_on
 from turnout.cli.report import exit_code, result_json, result_text
 from turnout.cli.run.deliver import Destination, destination
@@ -20,7 +20,7 @@ from turnout.cli.terminal import safe, takes_colour
 from turnout.core.events import Entry
 from turnout.core.tasks import SurfaceName, Task
 from turnout.runs.summary import RunResult
-from turnout.settings import Settings, load_settings
+from turnout.settings import Settings
 from turnout.wiring import open_service
 
 __all__ = ["command"]
@@ -90,7 +90,7 @@ def command(
     you ask for --apply or --branch. Press Ctrl-C once to stop after the current step, twice to
     stop at once; the work so far stays on record either way.
     """
-    settings = load_settings(config=config)
+    settings = read_settings(config)
     if model is not None:
         settings = settings.with_model(model)
     if max_steps is not None:

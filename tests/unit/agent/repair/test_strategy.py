@@ -195,9 +195,9 @@ async def test_each_candidate_is_asked_for_in_a_new_conversation() -> None:
 
 async def test_a_prompt_that_names_a_definition_shows_it_last() -> None:
     """What stands last weighs most."""
-    answers = [reply(f"a * {number}") for number in range(5)]
-    done = await work(*answers, samples=5)
-    text = done.client.requests[4].messages[-1].content
+    answers = [reply(f"a * {number}") for number in range(4)]
+    done = await work(*answers, samples=4)
+    text = done.client.requests[3].messages[-1].content
     told = text.partition("It was found that `add` in calc.py is wrong:")[2]
     assert "```python\ndef add(a, b):\n    return a - b\n```" in told
     assert "half" not in told
@@ -205,9 +205,9 @@ async def test_a_prompt_that_names_a_definition_shows_it_last() -> None:
 
 async def test_a_prompt_to_rewrite_does_not_show_the_old_body() -> None:
     """The model would repeat it."""
-    answers = [reply(f"a * {number}") for number in range(6)]
-    done = await work(*answers, samples=6)
-    text = done.client.requests[5].messages[-1].content
+    answers = [reply(f"a * {number}") for number in range(7)]
+    done = await work(*answers, samples=7)
+    text = done.client.requests[6].messages[-1].content
     assert "...  # to be written" in text
     assert "a - b" not in text
     assert "assert add(1, 2) == 3" in text
