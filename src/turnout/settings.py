@@ -21,6 +21,7 @@ from turnout.core.policies import Policy
 from turnout.core.tasks import SurfaceName
 from turnout.errors import ConfigError
 from turnout.gateway.catalog import Catalog
+from turnout.gateway.config.addresses import http_address, sendable_key
 from turnout.gateway.config.catalog_file import parse_catalog
 from turnout.gateway.config.policy_file import check_models, parse_policy
 from turnout.gateway.config.tables import Rate, Table, read_table
@@ -226,7 +227,7 @@ def endpoint_present(environment: Mapping[str, str] | None = None) -> Endpoint |
 
 def secret_named(variable: str, environment: Mapping[str, str] | None = None) -> str:
     """Return the value of a variable that the user named; `ConfigError` where it is not set."""
-    value = (os.environ if environment is None else environment).get(variable, "")
+    value = _key(os.environ if environment is None else environment, variable)
     if not value:
         raise ConfigError(
             f"The environment variable {variable} is not set.", mend=f"Set {variable} to the key."
@@ -285,16 +286,26 @@ def _settings(path: Path | None, table: _File, env: Mapping[str, str]) -> Settin
 
 
 def _endpoint(env: Mapping[str, str]) -> Endpoint | None:
-    url = env.get("LLM_BASE_URL", "").strip().rstrip("/")
+    url = env.get("LLM_BASE_URL", "").strip()
     if not url:
         return None
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        address = http_address(url)
+    except ValueError as error:
         raise ConfigError(
-            f"LLM_BASE_URL is not an http address: {url!r}.",
-            mend="Give the address up to and including /v1, such as http://127.0.0.1:8000/v1.",
-        )
-    return Endpoint(url, env.get("LLM_API_KEY", ""), env.get("LLM_MODEL") or None)
+            f"LLM_BASE_URL {error}.",
+            mend="Give the address up to and including /v1, and the key in LLM_API_KEY.",
+        ) from error
+    return Endpoint(address, _key(env, "LLM_API_KEY"), env.get("LLM_MODEL", "").strip() or None)
+
+
+def _key(env: Mapping[str, str], variable: str) -> str:
+    try:
+        return sendable_key(env.get(variable, ""))
+    except ValueError as error:
+        raise ConfigError(
+            f"The variable {variable} {error}.", mend="Set it to the key alone."
+        ) from error
 
 
 def _agent(table: _AgentTable) -> AgentConfig:

@@ -3,7 +3,7 @@
 import asyncio
 import importlib.util
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,11 +19,13 @@ from turnout.core.events import Event
 from turnout.core.ids import ProviderName
 from turnout.core.json import JsonObject
 from turnout.core.runs import TestReport
-from turnout.errors import ModelUnavailableError, UnfitError
+from turnout.errors import ConfigError, ModelUnavailableError, UnfitError
 from turnout.gateway.access import Authenticate, open_access, shared_key
 from turnout.gateway.app import build_app
 from turnout.gateway.catalog import Catalog, Provider, ToolSupport
 from turnout.gateway.config.catalog_file import parse_catalog
+from turnout.gateway.config.policy_file import check_models
+from turnout.gateway.config.tables import close_match
 from turnout.gateway.engine import Engine, EngineStores
 from turnout.gateway.measure.live import LiveEvidence
 from turnout.gateway.measure.settle import Settled, discover, settle
@@ -33,6 +35,7 @@ from turnout.gateway.server import serve
 from turnout.localmodel.models import find_installed, models_folder
 from turnout.localmodel.serve import LocalServer
 from turnout.runs.choose import choose_strategy
+from turnout.runs.owners import FileOwners, close_abandoned
 from turnout.runs.ports import Explanation, ModelAccess, Report, StrategyName
 from turnout.runs.record import RunRecords
 from turnout.runs.service import RunService
@@ -40,6 +43,7 @@ from turnout.runs.worker import Workshop
 from turnout.sandbox.base import Capabilities, Sandbox, SandboxDriver
 from turnout.sandbox.bubblewrap import BubblewrapDriver
 from turnout.sandbox.repository import resolve
+from turnout.sandbox.steering import read_steering
 from turnout.sandbox.testrun import detect_test_command, list_test_files, run_tests
 from turnout.settings import Endpoint, Settings
 from turnout.store.affinity import AffinityStore
@@ -66,6 +70,9 @@ _DATABASE: Final = "turnout.db"
 _LOCAL_PROVIDER: Final = ProviderName("local")
 
 _EXAMINED_SECONDS: Final = 10.0
+
+_MOST_PROBED: Final = 8
+"""Models of a server on this machine that are tried out where none is named."""
 
 _NO_MODEL: Final = (
     "Set LLM_BASE_URL and LLM_API_KEY to an OpenAI-compatible endpoint, "
@@ -97,7 +104,10 @@ class ModelSource:
 
 @asynccontextmanager
 async def open_service(settings: Settings, report: Report) -> AsyncIterator[RunService]:
-    """Open the service on this machine: record, sandboxes, and models at the first run."""
+    """Open the service on this machine: record, sandboxes, and models at the first run.
+
+    What services that died have left behind is cleared away first; living ones are not touched.
+    """
     clock = SystemClock()
     async with open_database(_state(settings) / _DATABASE) as database, AsyncExitStack() as stack:
         workshop = Workshop(
@@ -106,9 +116,13 @@ async def open_service(settings: Settings, report: Report) -> AsyncIterator[RunS
             suite=_Suite(settings.agent.test_timeout),
             limits=settings.limits,
             clock=clock,
+            owners=FileOwners(settings.home / "running"),
         )
+        store = RecordStore(database)
+        await workshop.driver.reap(frozenset())
+        await close_abandoned(store, workshop.owners, clock)
         models = _Models(settings, database, clock, stack)
-        yield RunService(RecordStore(database), workshop, models, resolve, report)
+        yield RunService(store, workshop, models, resolve, report)
 
 
 def sandbox_driver(settings: Settings) -> SandboxDriver:
@@ -191,7 +205,8 @@ async def _examine(upstream: OpenAICompatible, provider: Provider) -> ModelSourc
     except TimeoutError:
         detail = f"{provider.base_url} did not answer within {_EXAMINED_SECONDS:.0f} s"
         return ModelSource(provider.name, False, detail, "Check the address and the network.")
-    return ModelSource(provider.name, True, f"{provider.base_url} lists {len(names)} models")
+    listed = "1 model" if len(names) == 1 else f"{len(names)} models"
+    return ModelSource(provider.name, True, f"{provider.base_url} lists {listed}")
 
 
 def _state(settings: Settings) -> Path:
@@ -244,6 +259,11 @@ class _Suite:
     async def files(self, sandbox: Sandbox) -> tuple[str, ...]:
         return await list_test_files(sandbox)
 
+    async def steering(
+        self, sandbox: Sandbox, command: str, paths: Iterable[str]
+    ) -> Mapping[str, str | None]:
+        return await read_steering(sandbox, command, paths)
+
     async def run(self, sandbox: Sandbox, command: str) -> TestReport:
         return await run_tests(sandbox, command, timeout=self._timeout)
 
@@ -289,6 +309,7 @@ class _Models:
     async def _open(self, report: Report) -> ModelAccess:
         ground = self._ground
         site = await _build_site(ground, report, "absent")
+        _check_steps(site)
         strategy = _strategy(site)
         folder = ground.stack.enter_context(tempfile.TemporaryDirectory(prefix="turnout-"))
         app = build_app(site.engine, _private())
@@ -321,6 +342,7 @@ async def _build_site(ground: _Ground, report: Report, local_tools: ToolSupport)
         settings = replace(settings, policy=replace(settings.policy, allow_unpriced=True))
     else:
         catalog = await _local_catalog(ground, report, local_tools)
+    check_models(settings.policy, catalog)
     if any(d.tools == "unknown" for d in catalog.deployments):
         report("making sure of what the models can do")
     settled = await settle(catalog, upstream, ProbesStore(ground.database), ground.clock)
@@ -340,13 +362,26 @@ async def _build_site(ground: _Ground, report: Report, local_tools: ToolSupport)
     return _Site(engine, settled, evidence, settings)
 
 
+def _check_steps(site: _Site) -> None:
+    """Raise `ConfigError` where a step asks for a model that is not there."""
+    deployments = site.settled.catalog.deployments
+    names = {"auto", *(d.model for d in deployments), *(d.id for d in deployments)}
+    for kind, step in site.settings.agent.steps.items():
+        if step.model not in names:
+            raise ConfigError(
+                f"The {kind} step is to use the model {step.model!r}, which no deployment has.",
+                mend=f"{close_match(step.model, sorted(names))} It comes from --model or from "
+                f"agent.steps.{kind}.model.",
+            )
+
+
 def _strategy(site: _Site) -> StrategyName:
     settings, settled = site.settings, site.settled
     model = settings.agent.steps["act"].model
     try:
         return choose_strategy(settings.policy, settled.catalog, site.evidence.snapshot(), model)
     except ModelUnavailableError:
-        if len(settled.catalog.deployments) == 1 and settled.results:
+        if [result.tools for result in settled.results] == ["absent"]:
             deployment = settled.catalog.deployments[0]
             provider = settled.catalog.providers[deployment.provider]
             raise no_tool_support(settled.results[0], provider) from None
@@ -372,10 +407,11 @@ def _provider_of(endpoint: Endpoint, *, connect_timeout: float = 10.0) -> Provid
 async def _endpoint_catalog(endpoint: Endpoint, upstream: OpenAICompatible) -> Catalog:
     provider = _provider_of(endpoint)
     models = (endpoint.model,) if endpoint.model else await discover(upstream, provider)
-    if len(models) > 1 and not endpoint.local:
+    if len(models) > (_MOST_PROBED if endpoint.local else 1):
         shown = ", ".join(models[:8]) + (", …" if len(models) > 8 else "")
+        price = "take long" if endpoint.local else "cost money"
         raise ModelUnavailableError(
-            f"{endpoint.base_url} has {len(models)} models, and trying them all would cost money.",
+            f"{endpoint.base_url} has {len(models)} models, and trying them all would {price}.",
             mend=f"Set LLM_MODEL to one of them: {shown}.",
         )
     rows: list[JsonObject] = [{"model": m, "provider": provider.name} for m in models]

@@ -92,3 +92,52 @@ async def test_before_there_is_a_run_it_just_leaves(
         done = await ended(process, timeout=60)
     assert (done.code, done.out) == (130, "")
     assert "Interrupted" in done.err
+
+
+async def test_a_terminal_that_is_closed_stops_the_run_in_order(
+    turnout: Command, pages: TinyRepository
+) -> None:
+    """As Ctrl-C does; a run that was started to outlive its terminal goes on."""
+    for ignored, outcome in ((False, "cancelled"), (True, "answered")):
+        script = Script(PLAN, Turn("It is done.", delay=1.5))
+        async with ScriptedModelServer(script, models=["m"]) as server:
+            command = turnout.using(server.base_url)
+            kept = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+            try:
+                process = await command.start("run", TASK, "--repo", str(pages), "--json")
+            finally:
+                signal.signal(signal.SIGHUP, kept)
+            await asyncio.wait_for(script.last_asked.wait(), 120)
+            process.send_signal(signal.SIGHUP)
+            done = await ended(process, timeout=60)
+        assert done.object["outcome"] == outcome, done.err
+
+
+async def test_pressed_over_and_over_it_leaves_in_order(
+    turnout: Command, pages: TinyRepository
+) -> None:
+    """The third press leaves, the others change nothing: no traceback, and an end on record."""
+    script = Script(PLAN, Turn(fault="stall"))
+    async with ScriptedModelServer(script, models=["m"]) as server:
+        command = turnout.using(server.base_url)
+        process = await command.start("run", TASK, "--repo", str(pages))
+        await asyncio.wait_for(script.last_asked.wait(), 120)
+        for _ in range(10):
+            press_ctrl_c(process)
+            await asyncio.sleep(0.01)
+        done = await ended(process, timeout=60)
+    assert "Traceback" not in done.err
+    assert done.code in {1, 130}
+    assert "cancelled" in (await turnout("runs", "list")).out.splitlines()[0]
+
+
+async def test_the_gateway_need_not_be_waited_for(turnout: Command) -> None:
+    """Also while it finds out what its models can do."""
+    script = Script(Turn(fault="stall"))
+    async with ScriptedModelServer(script, models=["m"], answers_probes=False) as server:
+        command = turnout.using(server.base_url)
+        process = await command.start("gateway", "--port", "0")
+        await asyncio.wait_for(script.last_asked.wait(), 120)
+        press_ctrl_c(process)
+        done = await ended(process, timeout=30)
+    assert (done.code, done.out) == (130, "")

@@ -167,6 +167,9 @@ async def test_a_state_folder_that_cannot_be_used_is_said(turnout: Command, tmp_
     done = await turnout.where(TURNOUT_HOME=str(tmp_path / "file/home"))("runs", "list")
     assert done.code == 4
     assert "TURNOUT_HOME" in done.err
+    seen = await turnout.where(TURNOUT_HOME=str(tmp_path / "file/home"))("doctor")
+    assert seen.code == 4
+    assert "set TURNOUT_HOME" in seen.out
 
 
 async def test_a_reader_that_leaves_is_no_error(turnout: Command) -> None:

@@ -77,6 +77,22 @@ os._exit(0)
     assert (await sandbox.run(command)).stdout == b"files True\nthreads True\n"
 
 
+async def test_empty_files_without_number_are_stopped(sandbox: BubblewrapSandbox) -> None:
+    """They cost kernel memory, which counts as memory of the sandbox."""
+    if sandbox.isolation.endswith("rlimits"):
+        pytest.skip("without control groups only the kernel's own limit of files holds")
+    code = """
+import os
+for folder in range(1000):
+    os.mkdir(f"/repo/{folder}")
+    for number in range(1000):
+        os.close(os.open(f"/repo/{folder}/{number}", os.O_CREAT))
+print("MADE")
+"""
+    assert "MADE" not in await python(sandbox, code)
+    assert await alive(sandbox)
+
+
 async def test_output_without_end_is_cut(sandbox: BubblewrapSandbox) -> None:
     """What is kept is head and tail; beyond the limit the command is ended."""
     result = await sandbox.run(Command(shell="head -c 50000000 /dev/zero | tr '\\0' x; echo end"))

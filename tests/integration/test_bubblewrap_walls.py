@@ -274,6 +274,47 @@ async def test_links_do_not_lead_out(sandbox: BubblewrapSandbox) -> None:
             await sandbox.write(path, b"x")
 
 
+async def test_a_link_that_is_swapped_meanwhile_shows_nothing_of_the_host(
+    sandbox: BubblewrapSandbox, secret: Path
+) -> None:
+    """The check of a path can be raced; the namespace behind it cannot."""
+    swap = f"echo inside >f; ln -s {secret} l; while :; do ln -sfn l x; mv -T x y; "
+    swap += "ln -sfn f x; mv -T x y; done"
+    await sandbox.run(Command(shell=f"({swap}) 2>/dev/null &", background=True))
+    seen = set()
+    for _ in range(500):
+        try:
+            seen.add((await sandbox.read("y")).data)
+        except ToolError:
+            continue
+    assert seen <= {b"inside\n"}
+
+
+async def test_the_patch_program_stays_inside_too(
+    sandbox: BubblewrapSandbox, tmp_path: Path
+) -> None:
+    """Through a link to everything it reaches no file of the host."""
+    target = tmp_path / "pwn"
+    patch = f"--- /dev/null\n+++ b/out{target}\n@@ -0,0 +1 @@\n+x\n"
+    await sandbox.write("p", patch.encode())
+    await said(sandbox, "ln -s / out; patch -p1 <p; patch -p1 --follow-symlinks <p")
+    assert not target.exists()
+
+
+@pytest.mark.skipif(not X86, reason="the instructions are those of x86_64")
+async def test_the_other_way_into_the_kernel_is_closed(sandbox: BubblewrapSandbox) -> None:
+    """A 32-bit call, whose numbers the filter does not know, ends the process."""
+    code = """
+import ctypes, mmap
+memory = mmap.mmap(-1, 4096, prot=7)
+memory.write(bytes([0xB8, 20, 0, 0, 0, 0xCD, 0x80, 0xC3]))
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+print("CALLED", ctypes.CFUNCTYPE(ctypes.c_int)(address)())
+"""
+    assert "CALLED" not in await python(sandbox, code)
+    assert "SET" not in await said(sandbox, "setarch -X true && echo SET")
+
+
 async def test_git_is_not_written_through_a_link(sandbox: BubblewrapSandbox) -> None:
     """Another name for `.git` does not open it."""
     await said(sandbox, "git init -q; ln -s .git other")

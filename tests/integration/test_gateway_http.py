@@ -1,19 +1,31 @@
 """The gateway over HTTP, with a scripted model server behind it."""
 
+import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
-from turnout.core.ids import ModelId
+from turnout.core.clock import SystemClock
+from turnout.core.ids import ModelId, SessionId
 from turnout.core.inference import Objective
 from turnout.core.money import Micros, Price
 from turnout.core.policies import Policy, PoolRule, SessionCaps, ToolRule
-from turnout.gateway.access import shared_key
-from turnout.gateway.app import AppLimits
+from turnout.gateway.access import open_access, shared_key
+from turnout.gateway.app import AppLimits, build_app
 from turnout.gateway.catalog import Catalog, StatedQuality
+from turnout.gateway.engine import Engine, EngineStores
+from turnout.gateway.measure.live import LiveEvidence
+from turnout.gateway.providers.openai_compatible import OpenAICompatible
+from turnout.gateway.server import serve
+from turnout.store.affinity import AffinityStore
+from turnout.store.database import open_database
+from turnout.store.receipts import ReceiptsStore
+from turnout.store.sessions import SessionLedgerStore
 from turnout.testing.exchange import deployment
 from turnout.testing.gateway import GatewaySetup, RunningGateway, catalog_at, running_gateway
 from turnout.testing.model_server import Call, ScriptedModelServer, Turn
@@ -332,3 +344,74 @@ async def test_a_policy_by_another_name_is_refused(http: aiohttp.ClientSession) 
     async with running_gateway(Catalog()) as gateway:
         status, body = await _post(http, gateway, routing={"policy": "other"})
     assert (status, body["error"]["param"]) == (404, "routing.policy")
+
+
+@pytest.mark.cases
+async def test_without_counts_a_stream_is_estimated_like_a_whole_answer(
+    http: aiohttp.ClientSession,
+) -> None:
+    """The same answer costs the same, however it was delivered."""
+    turn = Turn("Some text.", calls=(Call("read_file", {"path": "a"}),), fault="no_usage")
+    seen = []
+    async with (
+        ScriptedModelServer([turn, turn]) as server,
+        running_gateway(catalog_at(server.base_url, PRICED)) as gateway,
+    ):
+        for stream in (False, True):
+            body = {"model": "auto", "messages": HELLO, "tools": [READ_FILE], "stream": stream}
+            async with http.post(f"{gateway.base_url}/chat/completions", json=body) as answer:
+                await answer.read()
+            seen.append(gateway.receipt().usage)
+    assert seen[0].output_tokens == seen[1].output_tokens > 0
+    assert seen[0].estimated
+    assert seen[1].estimated
+
+
+@pytest.mark.parametrize("limit", ["-1", "1.5", "x", "9" * 5_000, "\u0663"])
+async def test_a_limit_that_is_no_number_is_refused(
+    http: aiohttp.ClientSession, limit: str
+) -> None:
+    """400, whatever was sent."""
+    async with (
+        running_gateway(Catalog()) as gateway,
+        http.get(f"{gateway.base_url}/models", params={"limit": limit}) as answer,
+    ):
+        assert answer.status == 400
+        assert (await answer.json())["error"]["param"] == "limit"
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize("max_tokens", [100, 4_096])
+async def test_fifty_calls_at_once_exceed_no_cap(
+    http: aiohttp.ClientSession, tmp_path: Path, max_tokens: int
+) -> None:
+    """Each reserves the most it may cost: those that would not fit are refused, none is lost."""
+    capped = Policy(session=SessionCaps(max_requests=20, max_spend=Micros(1_000)))
+    clock = SystemClock()
+    async with (
+        ScriptedModelServer(lambda _: Turn("Hi.", delay=0.2)) as server,
+        open_database(tmp_path / "turnout.db") as database,
+        OpenAICompatible(clock) as upstream,
+    ):
+        ledger = SessionLedgerStore(database)
+        engine = Engine(
+            policy=capped,
+            catalog=catalog_at(server.base_url, PRICED),
+            upstream=upstream,
+            evidence=LiveEvidence(clock),
+            stores=EngineStores(ReceiptsStore(database), ledger, AffinityStore(database)),
+            clock=clock,
+        )
+
+        async def call() -> int:
+            body = {"model": "m", "messages": HELLO, "max_tokens": max_tokens}
+            routed = {**body, "routing": {"session": "s"}}
+            async with http.post(f"{bound.base_url}/v1/chat/completions", json=routed) as answer:
+                return answer.status
+
+        async with serve(build_app(engine, open_access()), host="127.0.0.1") as bound:
+            statuses = Counter(await asyncio.gather(*(call() for _ in range(50))))
+        totals = await ledger.totals("local", SessionId("s"))
+    most = -(-1_000 // (2 * max_tokens))
+    assert statuses == {200: most, 402: 50 - most}
+    assert (totals.requests, totals.spend) == (most, most * 140)

@@ -61,7 +61,8 @@ def call_failure(failed: ModelCallFailed) -> LoopEnded:
         return LoopEnded("refused", failed.error)
     if failed.status == 402 or (failed.status == 429 and failed.code.startswith(_CAP_CODES)):
         return LoopEnded("capped", failed.error)
-    return LoopEnded("failed", f"A model call failed: {failed.error}")
+    status = "" if failed.status is None else f" with status {failed.status}"
+    return LoopEnded("failed", f"A model call failed{status}: {failed.error}")
 
 
 def _failed_call(now: Situation) -> LoopEnded | None:

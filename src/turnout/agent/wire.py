@@ -30,6 +30,7 @@ UNREACHABLE = "gateway_unreachable"
 """Code of a call to which no answer came."""
 
 _QUOTED = 200
+_LONGEST_ERROR = 2_000
 
 
 def encode_request(request: ModelRequest) -> bytes:
@@ -98,7 +99,8 @@ def decode_error(status: int, body: bytes, retry_after: float | None) -> Gateway
     message = as_text(error.get("message")) or as_text(parsed.get("error"))
     code = as_text(error.get("code")) or as_text(error.get("type")) or f"http_{status}"
     return GatewayError(
-        message or f"The gateway answered {status} without saying why: {_quote(body)}",
+        message[:_LONGEST_ERROR]
+        or f"The gateway answered {status} without saying why: {_quote(body)}",
         status=status,
         code=code,
         retry_after=retry_after,
@@ -189,10 +191,6 @@ def _text(content: JsonValue) -> str:
     return "".join(as_text(part.get("text")) for part in as_objects(content))
 
 
-def _reasoning(message: JsonObject) -> str:
-    return as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
-
-
 def _finish_reason(reason: str, has_calls: bool) -> FinishReason:
     match reason:
         case "length" | "content_filter":
@@ -207,7 +205,7 @@ def _usage(usage: JsonObject) -> Usage:
         input_tokens=_count(usage.get("prompt_tokens")),
         output_tokens=_count(usage.get("completion_tokens")),
         cache_read_input_tokens=_count(details.get("cached_tokens")),
-        cache_creation_input_tokens=_count(details.get("cache_creation_tokens")),
+        cache_creation_input_tokens=_count(details.get("cache_write_tokens")),
         estimated=not usage,
     )
 

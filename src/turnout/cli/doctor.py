@@ -1,6 +1,7 @@
 """`turnout doctor`: what this machine can do, and what it lacks."""
 
 import asyncio
+import os
 import platform
 import shutil
 import sys
@@ -85,7 +86,14 @@ async def _models(settings: Settings) -> list[_Check]:
 
 def _state(settings: Settings) -> _Check:
     config = settings.config_file or "none read"
-    return _Check("state folder", True, f"{settings.home} (configuration: {config})")
+    home = settings.home
+    there = next(folder for folder in (home, *home.parents) if folder.exists())
+    return _Check(
+        "state folder",
+        there.is_dir() and os.access(there, os.W_OK | os.X_OK),
+        f"{home} (configuration: {config})",
+        "It cannot be written: set TURNOUT_HOME to a folder that can.",
+    )
 
 
 def _to_json(check: _Check) -> JsonObject:

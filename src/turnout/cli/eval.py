@@ -72,7 +72,7 @@ def command() -> None:
 @click.option("--verbose", is_flag=True, help="Show each run as it happens.")
 @json_option
 @config_option
-def run(
+def _evaluate(
     *,
     tasks: Path,
     only: Sequence[str],

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Final
 
 import click
+import uvloop
 
 from turnout.cli.options import config_option, read_settings
+from turnout.cli.terminal import safe
 from turnout.errors import UsageError
 from turnout.settings import Settings, secret_named
 from turnout.wiring import open_gateway
@@ -52,7 +54,7 @@ def command(*, host: str, port: int, key_env: str | None, config: Path | None) -
             mend="Name the variable that holds one with --key-env, or listen on 127.0.0.1.",
         )
     key = secret_named(key_env) if key_env is not None else ""
-    asyncio.run(_serve(read_settings(config), _Place(host, port, key)))
+    uvloop.run(_serve(read_settings(config), _Place(host, port, key)))
     return 0
 
 
@@ -64,16 +66,25 @@ def _loopback(host: str) -> bool:
 
 
 async def _serve(settings: Settings, place: _Place) -> None:
-    ended = asyncio.Event()
+    """Serve until a signal comes; one that comes before we serve ends the opening at once."""
+    serving = False
+    main = asyncio.current_task()
+    if main is None:
+        raise RuntimeError("runs inside a task")
     for number in _STOPPING:
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        asyncio.get_running_loop().add_signal_handler(number, main.cancel)
 
     def report(text: str) -> None:
-        click.echo(text, err=True)
+        click.echo(safe(text), err=True)
 
-    async with open_gateway(
-        settings, host=place.host, port=place.port, key=place.key, report=report
-    ) as gateway:
-        click.echo(f"Gateway: {gateway.base_url}/v1")
-        click.echo(f"Models: auto, {', '.join(gateway.models)}")
-        await ended.wait()
+    try:
+        async with open_gateway(
+            settings, host=place.host, port=place.port, key=place.key, report=report
+        ) as gateway:
+            click.echo(f"Gateway: {gateway.base_url}/v1")
+            click.echo(safe(f"Models: auto, {', '.join(gateway.models)}"))
+            serving = True
+            await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        if not serving:
+            raise KeyboardInterrupt from None

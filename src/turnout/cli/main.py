@@ -16,10 +16,20 @@ from typing import Final, NamedTuple
 import click
 
 from turnout import __version__
-from turnout.errors import GatewayError, TurnoutError, UnfitError, UsageError
+from turnout.cli.streams import drop_unwritable, prepare_streams
+from turnout.cli.terminal import safe
+from turnout.errors import (
+    GatewayError,
+    NotFoundError,
+    StoreError,
+    TurnoutError,
+    UnfitError,
+    UsageError,
+)
 
 __all__ = ["CommandsByName", "command", "main", "run"]
 
+_SHOWN_NAME: Final = 200
 _ENDED, _USAGE, _CAPPED, _UNFIT, _INTERRUPTED = 1, 2, 3, 4, 130
 
 
@@ -84,11 +94,22 @@ def command() -> None:
 
 def main() -> None:
     """Run the command line of this process."""
+    prepare_streams()
     sys.exit(run(sys.argv[1:]))
 
 
 def run(argv: Sequence[str], commands: click.Command = command) -> int:
     """Run one command and return its exit code; every failure is said in words."""
+    try:
+        return _run(argv, commands)
+    except OSError:
+        # Not even the failure can be said.
+        return _ENDED
+    finally:
+        drop_unwritable()
+
+
+def _run(argv: Sequence[str], commands: click.Command) -> int:
     as_json = "--json" in argv
     try:
         result = commands.main(list(argv), prog_name="turnout", standalone_mode=False)
@@ -101,9 +122,9 @@ def run(argv: Sequence[str], commands: click.Command = command) -> int:
         click.echo("Interrupted.", err=True)
         return _INTERRUPTED
     except BrokenPipeError:
-        # The reader is gone; whatever is still buffered must not fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _ENDED
+    except OSError as error:
+        return _refused_by_system(error, as_json=as_json)
     except Exception as error:
         return _crashed(error, as_json=as_json)
     return result if isinstance(result, int) else 0
@@ -124,9 +145,9 @@ def _failed(error: TurnoutError, *, as_json: bool) -> int:
         kind = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).strip("_")
         _say_json(kind, error.message, error.mend, code)
     else:
-        click.secho(f"Error: {error.message}", fg="red", err=True)
+        click.echo(safe(f"Error: {error.message}"), err=True)
         if error.mend:
-            click.echo(error.mend, err=True)
+            click.echo(safe(error.mend), err=True)
     return code
 
 
@@ -134,7 +155,9 @@ def _code_of(error: TurnoutError) -> int:
     match error:
         case UsageError():
             return _USAGE
-        case UnfitError():
+        case NotFoundError():
+            return _ENDED
+        case UnfitError() | StoreError():
             return _UNFIT
         case GatewayError(status=402 | 403 | 429):
             return _CAPPED
@@ -144,6 +167,15 @@ def _code_of(error: TurnoutError) -> int:
             return _ENDED
 
 
+def _refused_by_system(error: OSError, *, as_json: bool) -> int:
+    """Say what the system refused: no room, no right, no such name."""
+    named = str(error.filename or "")
+    shown = named if len(named) <= _SHOWN_NAME else f"{named[:_SHOWN_NAME]}…"
+    said = f"{error.strerror or error}: {shown}" if named else f"{error.strerror or error}"
+    unfit = UnfitError(f"The system refused: {said}.", mend=f"More in {_keep_traceback(error)}")
+    return _failed(unfit, as_json=as_json)
+
+
 def _crashed(error: Exception, *, as_json: bool) -> int:
     """Keep the traceback in a file and say in one line where it is."""
     message = f"Unexpected {type(error).__name__}: {error}"
@@ -151,8 +183,8 @@ def _crashed(error: Exception, *, as_json: bool) -> int:
     if as_json:
         _say_json("defect", message, mend, _ENDED)
     else:
-        click.secho(message, fg="red", err=True)
-        click.echo(mend, err=True)
+        click.echo(safe(message), err=True)
+        click.echo(safe(mend), err=True)
     return _ENDED
 
 

@@ -1,14 +1,13 @@
 """Options that several commands share."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from turnout.core.json import JsonValue
+from turnout.core.json import JsonValue, ascii_json
 from turnout.errors import ConfigError
 from turnout.sandbox.repository import is_tracked
 from turnout.settings import Settings, load_settings
@@ -52,5 +51,5 @@ def read_settings(config: Path | None) -> Settings:
 
 
 def say_json(value: JsonValue) -> None:
-    """Print one JSON value on one line."""
-    click.echo(json.dumps(value, ensure_ascii=False))
+    """Print one JSON value on one line, in characters that every terminal and pipe takes."""
+    click.echo(ascii_json(value))

@@ -10,8 +10,8 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from turnout.cli.report import report_text
-from turnout.cli.terminal import cost_text, safe, takes_colour
+from turnout.cli.report import cost_text, report_text
+from turnout.cli.terminal import safe, takes_colour
 from turnout.core.events import (
     Entry,
     Event,

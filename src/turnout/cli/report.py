@@ -5,16 +5,17 @@ from typing import Final
 
 import click
 
-from turnout.cli.terminal import coloured_diff, cost_text, plural, safe
+from turnout.cli.terminal import coloured_diff, plural, safe
 from turnout.core.json import JsonObject
+from turnout.core.money import format_usd
 from turnout.core.runs import TestReport, Verdict
 from turnout.runs.export import result_object
 from turnout.runs.summary import RunResult
 
-__all__ = ["exit_code", "report_text", "result_json", "result_text"]
+__all__ = ["cost_text", "exit_code", "report_text", "result_json", "result_text"]
 
 _GOOD: Final = frozenset({"resolved", "no_regression"})
-_UNFIT_STATUS: Final = frozenset({None, 401, 402, 404, 502, 503, 504})
+_UNFIT_STATUS: Final = frozenset({None, 401, 402, 404, 429, 502, 503, 504})
 """Answers of the gateway after which it is the model's side that has to be mended."""
 
 
@@ -49,6 +50,13 @@ def result_text(result: RunResult, *, colour: bool) -> str:
     summary = [_verdict_text(result.verdict, colour=colour), _ending(result), _spent(result)]
     parts.append("\n".join(line for line in summary if line))
     return "\n\n".join(parts)
+
+
+def cost_text(result: RunResult) -> str:
+    """Return what a run cost so far, and whether part of it has no known price."""
+    if result.priced:
+        return format_usd(result.cost)
+    return f"{format_usd(result.cost)} + unpriced" if result.cost else "unpriced"
 
 
 def report_text(report: TestReport) -> str:

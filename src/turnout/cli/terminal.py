@@ -5,15 +5,12 @@ from typing import Final, TextIO
 
 import click
 
-from turnout.core.money import format_usd
-from turnout.runs.summary import RunResult
-
-__all__ = ["coloured_diff", "cost_text", "plural", "safe", "takes_colour"]
+__all__ = ["coloured_diff", "plural", "safe", "takes_colour"]
 
 _STEERING: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
-"""Control characters but newline and tab, and those that turn the direction of writing."""
+"""Control characters but newline and tab, those that turn the direction of writing, and no text."""
 
 
 def safe(text: str) -> str:
@@ -51,13 +48,6 @@ def _coloured(line: str, *, colour: bool) -> str:
             return click.style(line, fg="cyan")
         case _:
             return line
-
-
-def cost_text(result: RunResult) -> str:
-    """Return what a run cost so far, and whether part of it has no known price."""
-    if result.priced:
-        return format_usd(result.cost)
-    return f"{format_usd(result.cost)} + unpriced" if result.cost else "unpriced"
 
 
 def plural(number: int, word: str) -> str:

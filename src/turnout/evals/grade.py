@@ -9,7 +9,7 @@ from turnout.core.runs import TestReport
 from turnout.errors import SandboxError, ToolError, UnfitError
 from turnout.evals.instances import Instance
 from turnout.evals.patches import without_tests
-from turnout.sandbox.base import BaseSpec, Limits, Sandbox, SandboxDriver
+from turnout.sandbox.base import BaseSpec, Limits, RunTests, Sandbox, SandboxDriver
 from turnout.sandbox.testrun import detect_test_command, run_tests
 
 __all__ = ["Grade", "GradeName", "Grader"]
@@ -34,10 +34,18 @@ class Grade:
 class Grader:
     """Grades patches of instances, each in a fresh sandbox at the base commit."""
 
-    def __init__(self, driver: SandboxDriver, limits: Limits, *, test_timeout: float) -> None:
+    def __init__(
+        self,
+        driver: SandboxDriver,
+        limits: Limits,
+        *,
+        test_timeout: float,
+        run_tests: RunTests = run_tests,
+    ) -> None:
         self._driver = driver
         self._limits = limits
         self._test_timeout = test_timeout
+        self._run_tests = run_tests
 
     async def grade(self, instance: Instance, base: BaseSpec, diff: bytes) -> Grade:
         """Grade the diff of a run that started from `base`; only cancellation comes out."""
@@ -74,7 +82,7 @@ class Grader:
         command = instance.test_command or await detect_test_command(sandbox)
         if command is None:
             return Grade("infrastructure", "No command that runs the tests was found.", dropped)
-        report = await run_tests(sandbox, command, timeout=self._test_timeout)
+        report = await self._run_tests(sandbox, command, timeout=self._test_timeout)
         fault = _fault(instance, report)
         if fault:
             return Grade("unresolved", fault, dropped)
@@ -92,8 +100,10 @@ def _fault(instance: Instance, report: TestReport) -> str:
         if missing:
             return f"{len(missing)} of {len(instance.fail_to_pass)} do not pass: {_some(missing)}."
         return f"{len(lost)} tests are lost: {_some(lost)}." if lost else ""
-    if not report.ok:
+    if report.failed:
         return f"{len(report.failed)} tests fail: {_some(report.failed)}."
+    if not report.ok:
+        return f"No test is said to fail, yet the tests ended with status {report.exit_code}."
     unseen = [path for path in instance.hidden_tests if not _has_passed(path, passed)]
     return f"No test of {_some(unseen)} was reported as passed." if unseen else ""
 

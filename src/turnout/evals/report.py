@@ -54,7 +54,8 @@ def wilson(successes: int, total: int) -> Interval:
     centre = (rate + square / (2 * total)) / (1 + square / total)
     spread = rate * (1 - rate) / total + square / (4 * total * total)
     half = _Z * math.sqrt(spread) / (1 + square / total)
-    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+    # The rate lies inside; rounding alone would put the bounds of 0 and of 1 beyond it.
+    return Interval(min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half)))
 
 
 def summarise(trials: Sequence[Trial], instances: int) -> Report:

@@ -32,6 +32,7 @@ from turnout.gateway.wire.chat_stream import delta_event, end_events
 __all__ = ["AppLimits", "build_app"]
 
 _OWNER = "turnout"
+_LONGEST_NUMBER = 9
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -178,9 +179,9 @@ def _limit(request: Request) -> int | None:
     asked = request.query_params.get("limit")
     if asked is None:
         return None
-    if not asked.isdecimal():
+    if not (asked.isascii() and asked.isdecimal() and len(asked) <= _LONGEST_NUMBER):
         raise GatewayError(
-            "`limit` must be a number.", status=400, code="invalid_request", param="limit"
+            "`limit` must be a whole number.", status=400, code="invalid_request", param="limit"
         )
     return int(asked)
 

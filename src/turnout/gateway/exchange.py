@@ -126,6 +126,12 @@ class UpstreamError(Exception):
         """True where the upstream was silent for too long."""
 
     @property
+    def sentence(self) -> str:
+        """What went wrong, as a sentence."""
+        text = str(self)
+        return text if text.endswith((".", "!", "?")) else f"{text}."
+
+    @property
     def retryable(self) -> bool:
         """Whether another deployment or a later try may do better."""
         return self.status is None or self.status in {408, 409, 425, 429} or self.status >= 500

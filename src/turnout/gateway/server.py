@@ -101,7 +101,7 @@ def _bind_unix(path: Path) -> socket.socket:
     if len(str(path).encode()) > _LONGEST_SOCKET_PATH:
         raise ConfigError(
             f"The socket path {path} is longer than {_LONGEST_SOCKET_PATH} bytes.",
-            mend="Choose a state folder with a shorter path.",
+            mend="Use a folder with a shorter path; TMPDIR names the one of `turnout run`.",
         )
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -124,8 +124,10 @@ def _close(listener: socket.socket, path: Path | None) -> None:
 
 def _bind_tcp(host: str, port: int) -> socket.socket:
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = found[0]
+        # Only where the protocol is named does asyncio send small answers without delay.
+        listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise ConfigError(f"Cannot listen on {host}: {error.strerror}.") from error
     try:

@@ -1,15 +1,18 @@
 """Puts a finished patch where the user wants it: the working tree, a branch or a folder.
 
 This is the one place where git runs on the user's own repository with what a run made. The patch
-goes in on standard input, hooks and file-system monitors of the repository stay off, and nothing
-of the user's own work is ever overwritten.
+goes in on standard input. Wherever git looks into files, it does so by a git directory of our own
+that borrows the repository's objects: the repository's configuration can name filters, monitors
+and other programs, or another working tree, and none of that counts. Nothing of the user's own
+work is ever overwritten.
 """
 
 import asyncio
-import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from turnout.core.runs import Patch
@@ -26,8 +29,27 @@ _HARDENED: Final = (
     "core.fsmonitor=false",
     "-c",
     "commit.gpgSign=false",
+    "-c",
+    "core.protectHFS=true",
+    "-c",
+    "core.protectNTFS=true",
     "--no-pager",
 )
+
+_FIXED: Final = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    # A repository that claims to be a part of another names the program that gets the rest.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+}
+
+_ATTRIBUTES: Final = "* !filter !diff !merge\n"
+"""Wins over every other file of attributes; what git does to line ends by itself stays."""
+
+_PATHS_AT_ONCE: Final = 200
 
 _ABSENT: Final = "0" * 40
 """What `git update-ref` takes for: only if there is no such reference."""
@@ -49,16 +71,14 @@ class HostGit:
     folder: Path
     environment: Mapping[str, str] = field(repr=False)
 
-    async def try_run(
-        self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None
-    ) -> GitOutput:
+    async def try_run(self, *args: str, stdin: bytes = b"") -> GitOutput:
         """Run git and return what it said, whatever its exit status."""
         process = await asyncio.create_subprocess_exec(
             "git",
             *_HARDENED,
             *args,
             cwd=self.folder,
-            env={**self.environment, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(extra or {})},
+            env={**self.environment, **_FIXED},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -74,14 +94,20 @@ class HostGit:
                 await process.wait()
         return GitOutput(process.returncode or 0, out, err.decode(errors="replace").strip())
 
-    async def run(
-        self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None
-    ) -> bytes:
+    async def run(self, *args: str, stdin: bytes = b"") -> bytes:
         """Run git and return its standard output; `DeliveryError` where it fails."""
-        output = await self.try_run(*args, stdin=stdin, extra=extra)
+        output = await self.try_run(*args, stdin=stdin)
         if output.code != 0:
             raise DeliveryError(f"git {args[0]} failed: {output.stderr[-500:]}")
         return output.stdout
+
+    async def line(self, *args: str) -> str:
+        """Run git and return the one line that it prints."""
+        return (await self.run(*args)).decode(errors="surrogateescape").removesuffix("\n")
+
+    def told(self, **variables: str) -> "HostGit":
+        """Return git with more variables set."""
+        return replace(self, environment={**self.environment, **variables})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +132,20 @@ class UserRepository:
         `DeliveryError` where it would change a file that has uncommitted changes of the user's,
         or where it does not fit; the working tree is then as it was.
         """
-        git = await self._at_top()
-        dirty = await _dirty(git)
-        overlap = sorted(dirty & {change.path for change in patch.files})
-        if overlap:
+        top = _top(self.git.folder)
+        if top is None:
             raise DeliveryError(
-                f"Not applied: you have uncommitted changes in {', '.join(overlap)}.",
-                mend="Commit or stash them and apply the diff, or use --branch.",
+                f"{self.git.folder} has no working tree.", mend="Use --branch or --output."
             )
-        tried = await git.try_run("apply", "--whitespace=nowarn", "-", stdin=patch.diff)
+        async with self._private(top) as git:
+            await git.run("read-tree", await self.git.line("rev-parse", "HEAD^{tree}"))
+            dirty = await _dirty(git, [change.path for change in patch.files])
+            if dirty:
+                raise DeliveryError(
+                    f"Not applied: you have uncommitted changes in {', '.join(sorted(dirty))}.",
+                    mend="Commit or stash them and apply the diff, or use --branch.",
+                )
+            tried = await git.try_run("apply", "--whitespace=nowarn", "-", stdin=patch.diff)
         if tried.code != 0:
             raise DeliveryError(
                 f"The patch does not fit the working tree: {tried.stderr[-500:]}",
@@ -127,31 +158,30 @@ class UserRepository:
         Neither the working tree nor the index is touched.
         """
         await self.check_branch(name)
-        git = await self._at_top()
-        git_dir = (await git.run("rev-parse", "--absolute-git-dir")).decode().rstrip("\n")
-        index = Path(git_dir) / f"turnout-index-{secrets.token_hex(6)}"
-        extra = {"GIT_INDEX_FILE": str(index), **await self._identity()}
-        try:
-            await git.run("read-tree", base_commit, extra=extra)
-            apply = ("apply", "--cached", "--whitespace=nowarn", "-")
-            await git.run(*apply, stdin=patch.diff, extra=extra)
-            tree = (await git.run("write-tree", extra=extra)).decode().strip()
-        finally:
-            index.unlink(missing_ok=True)
-            index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
-        commit = await git.run(
-            "commit-tree", tree, "-p", base_commit, stdin=message.encode(), extra=extra
-        )
+        async with self._private(_top(self.git.folder) or self.git.folder) as git:
+            await git.run("read-tree", base_commit)
+            await git.run("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch.diff)
+            tree = await git.line("write-tree")
+        committer = self.git.told(**await self._identity())
+        commit = await committer.run("commit-tree", tree, "-p", base_commit, stdin=message.encode())
         name_of_commit = commit.decode().strip()
-        await git.run("update-ref", f"refs/heads/{name}", name_of_commit, _ABSENT)
+        await self.git.run("update-ref", f"refs/heads/{name}", name_of_commit, _ABSENT)
         return name_of_commit
 
-    async def _at_top(self) -> HostGit:
-        """Return git at the top of the working tree: elsewhere it applies only a part."""
-        top = await self.git.try_run("rev-parse", "--show-toplevel")
-        if top.code != 0:
-            return self.git
-        return HostGit(Path(top.stdout.decode().rstrip("\n")), self.git.environment)
+    @asynccontextmanager
+    async def _private(self, top: Path) -> AsyncIterator[HostGit]:
+        """Give git a directory of our own, over the user's working tree and objects."""
+        objects = await self.git.line(
+            "rev-parse", "--path-format=absolute", "--git-path", "objects"
+        )
+        kind = await self.git.line("rev-parse", "--show-object-format")
+        with TemporaryDirectory(prefix="turnout-git-") as folder:
+            shape = ("--bare", "--template=", f"--object-format={kind}")
+            await replace(self.git, folder=Path(folder)).run("init", "--quiet", *shape)
+            _forget_attributes(Path(folder))
+            yield replace(self.git, folder=top).told(
+                GIT_DIR=folder, GIT_WORK_TREE=str(top), GIT_OBJECT_DIRECTORY=objects
+            )
 
     async def _identity(self) -> dict[str, str]:
         """Return who commits, where the user's git does not know."""
@@ -164,18 +194,31 @@ class UserRepository:
         }
 
 
-async def _dirty(git: HostGit) -> frozenset[str]:
-    """Return every path with uncommitted changes, both names of a rename included."""
-    status = await git.run("status", "--porcelain=v1", "-z", "--untracked-files=all")
-    fields = iter(status.split(b"\0"))
-    paths = set()
-    for entry in fields:
-        if not entry:
-            continue
-        paths.add(entry[3:])
-        if entry[:1] in b"RC" and (old := next(fields, b"")):
-            paths.add(old)
-    return frozenset(path.decode(errors="backslashreplace") for path in paths)
+def _top(folder: Path) -> Path | None:
+    """Return the top of the working tree around a folder; git there applies a patch whole.
+
+    Git is not asked: its answer may come from the repository's configuration, and be any folder.
+    """
+    here = folder.absolute()
+    return next((path for path in (here, *here.parents) if (path / ".git").exists()), None)
+
+
+def _forget_attributes(git_dir: Path) -> None:
+    """Let no file of attributes name a program that git would run."""
+    info = git_dir / "info"
+    info.mkdir(exist_ok=True)
+    (info / "attributes").write_text(_ATTRIBUTES)
+
+
+async def _dirty(git: HostGit, paths: Sequence[str]) -> frozenset[str]:
+    """Return which of these paths differ from git's index or are there without being in it."""
+    literal = git.told(GIT_LITERAL_PATHSPECS="1")
+    found: set[bytes] = set()
+    for start in range(0, len(paths), _PATHS_AT_ONCE):
+        some = paths[start : start + _PATHS_AT_ONCE]
+        listed = await literal.run("ls-files", "-z", "--modified", "--others", "--", *some)
+        found.update(path for path in listed.split(b"\0") if path)
+    return frozenset(path.decode(errors="backslashreplace") for path in found)
 
 
 @dataclass(frozen=True, slots=True)

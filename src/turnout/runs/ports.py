@@ -1,6 +1,7 @@
 """What the service needs from outside; `wiring` hands in what satisfies it."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -16,6 +17,7 @@ __all__ = [
     "Explanation",
     "ModelAccess",
     "Models",
+    "Owners",
     "RecordStore",
     "Report",
     "RunRow",
@@ -59,6 +61,14 @@ class RecordStore(Protocol):
 
     async def find(self, prefix: str) -> RunId:
         """Return the one run whose id starts so; `NotFoundError` where none or several do."""
+        ...
+
+
+class Owners(Protocol):
+    """Who works on which run, told by something that ends with the process."""
+
+    def holding(self, run_id: RunId) -> AbstractContextManager[bool]:
+        """Own a run until the block ends; False where another process owns it."""
         ...
 
 
@@ -113,6 +123,12 @@ class Suite(Protocol):
 
     async def files(self, sandbox: Sandbox) -> tuple[str, ...]:
         """Return the existing test files, relative to the workspace."""
+        ...
+
+    async def steering(
+        self, sandbox: Sandbox, command: str, paths: Iterable[str]
+    ) -> Mapping[str, str | None]:
+        """Return what in these files steers the tests; two equal readings steer alike."""
         ...
 
     async def run(self, sandbox: Sandbox, command: str) -> TestReport:

@@ -78,7 +78,8 @@ class RunService:
     ) -> None:
         recorder = Recorder(self._store, new_run_id(), self._workshop.clock, entries.put_nowait)
         try:
-            await recorder.begin(intake.started(access.strategy))
-            await RunWorker(self._workshop, access, recorder, stop).work(intake)
+            with self._workshop.owners.holding(recorder.run_id):
+                await recorder.begin(intake.started(access.strategy))
+                await RunWorker(self._workshop, access, recorder, stop).work(intake)
         finally:
             entries.put_nowait(None)

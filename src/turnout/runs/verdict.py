@@ -1,16 +1,33 @@
 """What our own test runs say about a patch; no model is asked."""
 
-from collections.abc import Collection, Sequence
+import re
+import sys
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from turnout.core.runs import Patch, TestReport, Verdict, VerdictName
+from turnout.core.runs import FileChange, Patch, TestReport, Verdict, VerdictName
 
 __all__ = ["judge"]
 
-_CONTROL_NAMES = frozenset(
-    {"conftest.py", "pytest.ini", ".pytest.ini", "sitecustomize.py", "usercustomize.py"}
+_CONTROL_NAMES = re.compile(
+    r"conftest\.py|\.?pytest\.(?:ini|toml)|(?:site|user)customize\.py|entry_points\.txt"
+    r"|.*\.pth|.*\.py[co]"
+    r"|\.mocharc(?:\..*)?|(?:jest|vitest|karma|ava|playwright|cypress)\.conf(?:ig)?\..*"
 )
-"""Files that decide which tests run and what counts as passing, wherever they are."""
+"""Files that decide which tests run and what counts as passing, wherever they are.
+
+`entry_points.txt` of a package's metadata names plugins, and compiled files stand for sources that
+they need not come from.
+"""
+
+_MODULE = re.compile(
+    r"(?:src/)?([^/.]+)(?:\.(?:[^/]*\.)?(?:py|so)|/__init__\.(?:[^/]*\.)?(?:py|so))"
+)
+"""What `import` finds first, at the two places where tests look for modules of the repository."""
+
+_RUNNER = re.compile(r"_?pytest.*|pluggy|iniconfig|packaging|pygments|xdist|turnout_report")
+_NOT_TAKEN = frozenset({"test"})
+"""A module of the standard library whose name every repository may use for itself."""
 
 _SHOWN = 3
 
@@ -20,13 +37,23 @@ def judge(
     after: TestReport | None,
     patch: Patch,
     test_files: Sequence[str],
+    *,
+    steered: Collection[str] = (),
 ) -> Verdict:
     """Return the verdict on `patch`.
 
     `before` and `after` are our runs of the same tests without and with the patch, None where
-    none could be run; `test_files` are the test files that existed at base.
+    none could be run; `test_files` are the test files that existed at base, `steered` the files in
+    which the patch changes what steers the tests.
     """
-    touched = _touched(patch, test_files)
+    existing = {_shown(path) for path in test_files}.union(_told(before))
+    touched = tuple(
+        change.path
+        for change in patch.files
+        if (change.path in existing and change.status != "added")
+        or change.path in steered
+        or _controls(change)
+    )
     failed_before = _failed(before)
     passes_after = after.ok if after is not None and after.found else None
 
@@ -49,18 +76,35 @@ def judge(
     return verdict("no_regression", f"Nothing failed before or after ({_count(after.passed)}).")
 
 
-def _touched(patch: Patch, test_files: Sequence[str]) -> tuple[str, ...]:
-    existing = frozenset(test_files)
-    return tuple(
-        change.path
-        for change in patch.files
-        if (change.path in existing and change.status != "added") or _controls(change.path)
-    )
+def _shown(path: str) -> str:
+    """Return a path as a patch names it."""
+    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
-def _controls(path: str) -> bool:
-    name = PurePosixPath(path).name
-    return name in _CONTROL_NAMES or name.endswith(".pth")
+def _told(before: TestReport | None) -> Iterator[str]:
+    """Yield the files whose tests ran, whatever they are called.
+
+    A docstring's test is part of the code that it describes: its name is that of the code, with
+    dots.
+    """
+    for test in (*before.passed, *before.failed) if before is not None else ():
+        path, _, name = test.partition("::")
+        name = name.partition("[")[0]
+        if name and "." not in name and name != PurePosixPath(path).stem:
+            yield path
+
+
+def _controls(change: FileChange) -> bool:
+    if _CONTROL_NAMES.fullmatch(PurePosixPath(change.path).name):
+        return True
+    module = _MODULE.fullmatch(change.path)
+    return change.status == "added" and module is not None and _taken(module[1])
+
+
+def _taken(name: str) -> bool:
+    """Say whether a module of this name would stand in for one that the tests rely on."""
+    known = name in sys.stdlib_module_names and name not in _NOT_TAKEN
+    return known or _RUNNER.fullmatch(name) is not None
 
 
 def _failed(before: TestReport | None) -> bool | None:

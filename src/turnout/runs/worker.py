@@ -34,7 +34,7 @@ from turnout.core.events import (
 from turnout.core.runs import Patch, TestReport
 from turnout.errors import SandboxError, SandboxUnavailableError, TurnoutError
 from turnout.runs.intake import Intake
-from turnout.runs.ports import Agent, Explanation, ModelAccess, Suite
+from turnout.runs.ports import Agent, Explanation, ModelAccess, Owners, Suite
 from turnout.runs.record import Recorder
 from turnout.runs.stop import Stop, StoppedError
 from turnout.runs.verdict import judge
@@ -58,6 +58,7 @@ class Workshop:
     suite: Suite
     limits: Limits
     clock: Clock
+    owners: Owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,16 @@ class _Work:
     end: LoopEnded
     patch: Patch
     next_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Closing:
+    """What is known of the tests with the patch alone."""
+
+    report: TestReport | None = None
+    """None where they could not be run."""
+    steered: tuple[str, ...] = ()
+    """Changed files in which that changed what steers the tests."""
 
 
 class RunWorker:
@@ -116,10 +127,12 @@ class RunWorker:
         base = await self._prepare(intake)
         opening = await self._open(intake, base)
         work = await self._follow(intake, base, opening)
-        after = await self._test_after(base, opening, work.patch)
-        verdict = judge(opening.report, after, work.patch, opening.files)
+        closing = await self._test_after(base, opening, work.patch)
+        verdict = judge(
+            opening.report, closing.report, work.patch, opening.files, steered=closing.steered
+        )
         await self._record.add(VerdictGiven(verdict))
-        await self._explain(intake, work, after)
+        await self._explain(intake, work, closing.report)
         return RunEnded(work.end.outcome, work.end.reason)
 
     async def _prepare(self, intake: Intake) -> BaseRef:
@@ -205,25 +218,31 @@ class RunWorker:
         await self._record.add(PatchMade(patch))
         return patch
 
-    async def _test_after(
-        self, base: BaseRef, opening: _Opening, patch: Patch
-    ) -> TestReport | None:
-        """Run the tests on base and patch alone; None where that was not possible."""
+    async def _test_after(self, base: BaseRef, opening: _Opening, patch: Patch) -> _Closing:
+        """Run the tests on base and patch alone."""
         if opening.command is None or not patch:
-            return None
+            return _Closing()
         try:
             async with self._sandbox(base) as sandbox:
-                applied = await self._stop.unless_urgent(sandbox.apply_patch(patch.diff))
-                if not applied.applied:
-                    raise SandboxError(f"The patch does not apply to its base: {applied.message}")
-                report = await self._stop.unless_urgent(
-                    self._shop.suite.run(sandbox, opening.command)
+                closing = await self._stop.unless_urgent(
+                    self._apply_and_test(sandbox, opening.command, patch)
                 )
         except (SandboxError, SandboxUnavailableError) as error:
             await self._warn(f"The tests could not be run with the patch: {error}")
-            return None
-        await self._record.add(TestsRan("after", report))
-        return report
+            return _Closing()
+        if closing.report is not None:
+            await self._record.add(TestsRan("after", closing.report))
+        return closing
+
+    async def _apply_and_test(self, sandbox: Sandbox, command: str, patch: Patch) -> _Closing:
+        suite, paths = self._shop.suite, [change.path for change in patch.files]
+        earlier = await suite.steering(sandbox, command, paths)
+        applied = await sandbox.apply_patch(patch.diff)
+        if not applied.applied:
+            raise SandboxError(f"The patch does not apply to its base: {applied.message}")
+        later = await suite.steering(sandbox, command, paths)
+        steered = tuple(path for path in paths if earlier.get(path) != later.get(path))
+        return _Closing(await suite.run(sandbox, command), steered)
 
     async def _explain(self, intake: Intake, work: _Work, after: TestReport | None) -> None:
         """Have the change described; a stop meanwhile leaves the run as it ended."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from turnout.core.ids import RunId
-from turnout.core.runs import Patch
+from turnout.core.runs import Patch, TestReport
 
 __all__ = [
     "BASE_ENV",
@@ -24,6 +24,7 @@ __all__ = [
     "Mount",
     "Output",
     "PatchResult",
+    "RunTests",
     "Sandbox",
     "SandboxDriver",
     "SandboxUsage",
@@ -301,6 +302,16 @@ class Sandbox(Protocol):
 
     async def close(self) -> None:
         """End everything inside and leave nothing behind; may be called twice."""
+        ...
+
+
+class RunTests(Protocol):
+    """Runs the tests of a workspace once; `turnout.sandbox.testrun.run_tests` does."""
+
+    async def __call__(
+        self, sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
+    ) -> TestReport:
+        """Run `command` on the tests that `selector` names, or on all of them."""
         ...
 
 

@@ -22,7 +22,7 @@ _LOCAL_TIMEOUT = 20.0
 _REMOTE_TIMEOUT = 30.0
 _HISTORY_TIMEOUT = 300.0
 _FULL_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_FILTERS = r"^filter\..*\.(clean|smudge|process)$"
+_FILTER = re.compile(rb"filter\..*\.(?:clean|smudge|process)", re.DOTALL)
 _REFUSALS = (
     "authentication failed",
     "could not read username",
@@ -34,6 +34,7 @@ _REFUSALS = (
 )
 _MOST_REFS = 2_000
 _MOST_DIRTY = 1_000
+_MOST_CONFIGURATION = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,12 @@ async def _commit(git_dir: str, base: str) -> str | None:
 
 
 async def _has_filters(source: Source) -> bool:
-    asked = ["config", "--get-regexp", "--name-only", _FILTERS]
+    """Say whether a filter may be configured; git's own search passes over names of odd bytes."""
+    asked = ["config", "--list", "--name-only", "-z"]
     done = await git_here(["-C", str(source.work_tree), *asked], timeout=_LOCAL_TIMEOUT)
-    return done.code != 1
+    if not done.ok or len(done.stdout) > _MOST_CONFIGURATION:
+        return True
+    return any(_FILTER.fullmatch(name) for name in done.stdout.split(b"\0"))
 
 
 async def _dirty(work_tree: Path) -> tuple[str, ...] | None:

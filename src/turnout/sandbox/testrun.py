@@ -2,6 +2,7 @@
 
 import json
 import re
+import secrets
 import shlex
 from collections import Counter
 from collections.abc import Iterable
@@ -11,16 +12,19 @@ from pydantic import BaseModel, ValidationError
 
 from turnout.core.runs import TestReport
 from turnout.errors import ToolError
-from turnout.sandbox.base import Command, CommandResult, Sandbox
-from turnout.sandbox.inside.pytest_report import FOLDER
+from turnout.sandbox.base import BASE_ENV, Command, CommandResult, Sandbox
 
-__all__ = ["detect_test_command", "is_test_path", "list_test_files", "run_tests"]
+__all__ = ["FOLDER", "detect_test_command", "is_test_path", "list_test_files", "run_tests"]
+
+FOLDER = f"{BASE_ENV['TMPDIR']}/turnout-report"
+"""Where our pytest plugin writes, inside."""
 
 _PYTEST = "python -m pytest"
 _MOST_FILES = 100_000
 _MOST_TESTS = 50_000
 _HEAD, _TAIL = 8 << 10, 24 << 10
 _HELP_TIMEOUT = 30.0
+_BAD = ("failed", "forged")
 
 _PYTHON_TEST = re.compile(r"(?:.*/)?(?:test_[^/]*|[^/]*_test)\.py|(?:.*/)?tests/.*\.py")
 _TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs"})
@@ -35,23 +39,23 @@ _NPM_PLACEHOLDER = "no test specified"
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
-_OPEN_REPORT = ("/bin/sh", "-c", 'rm -rf -- "$1" && mkdir -m 700 -- "$1"', "sh", FOLDER)
-_CLOSE_REPORT = (
-    "/bin/sh",
-    "-c",
-    'cat -- "$1"/*.jsonl 2>/dev/null; rm -rf -- "$1"',
-    "sh",
-    FOLDER,
-)
+_OPEN_REPORT = 'rm -rf -- "$1" && mkdir -m 700 -- "$1" && printf %s "$2" >"$1/key"'
+_CLOSE_REPORT = """
+cat -- "$1"/*.jsonl 2>/dev/null
+[ -e "$1/key" ] || printf '{"key": "%s", "taken": true}\\n' "$2"
+rm -rf -- "$1"
+"""
 
 
 class _Line(BaseModel):
-    """One line of the report that our pytest plugin writes."""
+    """One line of the report that our pytest plugin writes, or of our own about its key."""
 
+    key: str = ""
     started: int | None = None
     id: str = ""
     outcome: str = ""
     finished: int | None = None
+    taken: bool = False
 
 
 def is_test_path(path: str) -> bool:
@@ -111,12 +115,19 @@ async def run_tests(
     other runners the exit status judges. One call at a time for each sandbox.
     """
     line = f"{command.strip()}{_arguments(command, selector)}"
-    await sandbox.run(Command(argv=_OPEN_REPORT, timeout=_HELP_TIMEOUT))
+    key = secrets.token_hex(16)
+    await sandbox.run(_helper(_OPEN_REPORT, key))
     result = await sandbox.run(
         Command((), f"exec 2>&1\n{line}", timeout=timeout, head=_HEAD, tail=_TAIL)
     )
-    told = await sandbox.run(Command(argv=_CLOSE_REPORT, timeout=_HELP_TIMEOUT, head=16 << 20))
-    return _report(line, bool(selector.strip()), result, list(_lines(told.stdout)))
+    told = await sandbox.run(_helper(_CLOSE_REPORT, key))
+    lines = [told for told in _lines(told.stdout) if told.key == key]
+    return _report(line, bool(selector.strip()), result, lines)
+
+
+def _helper(script: str, key: str) -> Command:
+    argv = ("/bin/sh", "-c", script, "sh", FOLDER, key)
+    return Command(argv, timeout=_HELP_TIMEOUT, head=16 << 20)
 
 
 def _arguments(command: str, selector: str) -> str:
@@ -145,26 +156,48 @@ def _lines(report: bytes) -> Iterable[_Line]:
 
 
 def _report(line: str, selected: bool, result: CommandResult, lines: list[_Line]) -> TestReport:
-    outcomes: dict[str, str] = {}
-    for told in lines:
-        if told.id and outcomes.get(told.id) != "failed":
-            outcomes[told.id[:1_000]] = told.outcome
+    outcomes = _outcomes(lines)
     counted = Counter(outcomes.values())
+    forged = _named("forged", outcomes)
     sessions = sum(told.started is not None for told in lines)
-    cut_short = sessions > sum(told.finished is not None for told in lines)
     exited = result.exit.reason == "exited"
+    cut_short = exited and _cut_short(lines, sessions, result.exit.code)
     code = result.exit.code if exited and not cut_short else None
-    ran = counted["passed"] + counted["failed"] > 0
+    ran = counted["passed"] + counted["failed"] + len(forged) > 0
+    output = _shown(result, cut_short=cut_short)
+    if forged:
+        output += f"\n[copies of tests that must fail were reported as passed: {len(forged)}]"
     return TestReport(
         command=line,
         exit_code=code,
         passed=_named("passed", outcomes),
-        failed=_named("failed", outcomes),
+        failed=_named("failed", outcomes) + forged,
         seconds=result.exit.wall_seconds,
-        output=_shown(result, cut_short=cut_short and exited),
+        output=output,
         timed_out=result.exit.reason == "timeout",
         found=ran or not _nothing_found(line, selected, result, sessions, code),
     )
+
+
+def _outcomes(lines: list[_Line]) -> dict[str, str]:
+    """Return what became of each test: its worst, and nothing better from a later session."""
+    outcomes: dict[str, str] = {}
+    settled: frozenset[str] = frozenset()
+    for told in lines:
+        name = told.id[:1_000]
+        if told.started is not None or told.finished is not None:
+            settled = frozenset(outcomes)
+        elif not name:
+            continue
+        elif told.outcome in _BAD or (name not in settled and outcomes.get(name) not in _BAD):
+            outcomes[name] = told.outcome
+    return outcomes
+
+
+def _cut_short(lines: list[_Line], sessions: int, code: int | None) -> bool:
+    """Say whether a session vanished, be it before it could tell that it started."""
+    vanished = not sessions and code == 0 and any(told.taken for told in lines)
+    return vanished or sessions > sum(told.finished is not None for told in lines)
 
 
 def _named(outcome: str, outcomes: dict[str, str]) -> tuple[str, ...]:

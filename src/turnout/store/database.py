@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from turnout.errors import ConfigError
-from turnout.store.dialects import Durability, explain, reading, sqlite_engine
+from turnout.errors import ConfigError, StoreError
+from turnout.store.dialects import Durability, explain, reading, relax, sqlite_engine
 from turnout.store.migrate import is_at_head, upgrade
 
 __all__ = ["Database", "open_database"]
@@ -28,6 +28,8 @@ class _Write:
     """A write that waits for its turn."""
 
     work: Callable[[Connection], Any]
+    relaxed: bool
+    """Whether it need not survive a power cut."""
     done: "Future[_Committed | None]" = field(default_factory=Future)
     """None where the group it was in was rolled back."""
 
@@ -45,11 +47,12 @@ class _Lane:
         self._connection: Connection | None = None
         self.thread = ThreadPoolExecutor(1, f"turnout-store-{name}")
 
-    def transact(self, work: Callable[[Connection], T]) -> T:
+    def transact(self, work: Callable[[Connection], T], *, relaxed: bool = False) -> T:
         """Return what `work` did once it is committed; only for the lane's own thread."""
         try:
             if self._connection is None:
                 self._connection = self._engine.connect()
+            relax(self._connection, relaxed=relaxed)
             with self._connection.begin():
                 return work(self._connection)
         except SQLAlchemyError as error:
@@ -79,13 +82,15 @@ class Database:
         """Return what `work` finds in one consistent view; `StoreError` where it cannot."""
         return await self._alone(self._reads, work)
 
-    async def write(self, work: Callable[[Connection], T]) -> T:
+    async def write(self, work: Callable[[Connection], T], *, relaxed: bool = False) -> T:
         """Return what `work` did once it is committed; what it raises undoes it.
 
-        Writes that wait at the same time share one commit. Where one of them fails, each is
+        A `relaxed` write does not wait for the disk: it outlives the process at once, and a power
+        cut from the next write that does wait.
+        Writes that wait at the same time share one commit. Where one of several fails, each is
         done again in a transaction of its own.
         """
-        write = _Write(work)
+        write = _Write(work, relaxed)
         self._waiting.append(write)
         self._writes.thread.submit(self._commit_waiting)
         committed = await asyncio.wrap_future(write.done)
@@ -118,13 +123,20 @@ class Database:
         if not group:
             return
         results: list[_Committed] | None = None
+        failure: StoreError | None = None
         try:
             results = self._writes.transact(
-                lambda connection: [_Committed(write.work(connection)) for write in group]
+                lambda connection: [_Committed(write.work(connection)) for write in group],
+                relaxed=all(write.relaxed for write in group),
             )
+        except StoreError as error:
+            failure = error if len(group) == 1 else None
         finally:
             for place, write in enumerate(group):
-                write.done.set_result(results[place] if results else None)
+                if failure is not None:
+                    write.done.set_exception(failure)
+                else:
+                    write.done.set_result(results[place] if results else None)
 
 
 @asynccontextmanager

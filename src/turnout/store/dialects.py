@@ -18,6 +18,7 @@ __all__ = [
     "insert_missing",
     "insert_or_replace",
     "reading",
+    "relax",
     "sqlite_engine",
 ]
 
@@ -25,6 +26,7 @@ Durability = Literal["full", "normal"]
 """full: a commit survives a power cut; normal: it survives the death of the process."""
 
 _BEGIN = "turnout_begin"
+_RELAXED = "turnout_relaxed"
 
 
 def sqlite_engine(path: Path, *, durability: Durability, busy_timeout: float) -> Engine:
@@ -53,11 +55,19 @@ def sqlite_engine(path: Path, *, durability: Durability, busy_timeout: float) ->
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql(
-            connection.get_execution_options().get(_BEGIN, "BEGIN IMMEDIATE")
-        )
+        options = connection.get_execution_options()
+        wanted = "normal" if options.get(_RELAXED) else durability
+        if connection.info.setdefault(_RELAXED, durability) != wanted:
+            connection.exec_driver_sql(f"PRAGMA synchronous = {wanted}")
+            connection.info[_RELAXED] = wanted
+        connection.exec_driver_sql(options.get(_BEGIN, "BEGIN IMMEDIATE"))
 
     return engine
+
+
+def relax(connection: Connection, *, relaxed: bool) -> None:
+    """Say whether the next transactions may be lost in a power cut: they need not wait for disk."""
+    connection.execution_options(**{_RELAXED: relaxed})
 
 
 def reading(engine: Engine) -> Engine:

@@ -40,7 +40,8 @@ class SessionLedgerStore:
     """A total per session, kept in step with its reservations.
 
     A request counts with its worst-case cost from reservation to settlement; one that is never
-    settled, because its process died, stays counted so.
+    settled, because its process died, stays counted so. Only settlements wait for the disk: a
+    power cut may take the count of calls that were under way.
     """
 
     def __init__(self, database: Database) -> None:
@@ -73,7 +74,7 @@ class SessionLedgerStore:
                 raise StoreError(message) from error
             return Reservation(granted=True, exceeded="", totals=totals)
 
-        return await self._database.write(work)
+        return await self._database.write(work, relaxed=True)
 
     async def settle(self, request_id: RequestId, actual: Micros) -> None:
         """Replace a reservation by what the request cost; `NotFoundError` where there is none.

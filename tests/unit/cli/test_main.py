@@ -13,6 +13,7 @@ from turnout.errors import (
     GatewayError,
     ModelUnavailableError,
     NotFoundError,
+    StoreError,
     TurnoutError,
 )
 
@@ -34,6 +35,8 @@ def raising(error: BaseException) -> click.Command:
         (ConfigError("wrong"), 2),
         (ModelUnavailableError("none"), 4),
         (NotFoundError("no such run"), 1),
+        (StoreError("locked"), 4),
+        (OSError(28, "No space left on device"), 4),
         (DeliveryError("overlap"), 1),
         (GatewayError("cap", status=429, code="session_request_cap"), 3),
         (GatewayError("tool", status=403, code="tool_not_allowed"), 3),
@@ -103,3 +106,21 @@ def test_every_listed_command_is_there_and_says_what_the_list_says() -> None:
         assert found is not None
         assert found.help
     assert command.get_command(context, "nope") is None
+
+
+def test_what_the_system_refuses_is_said_in_its_words(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no defect; where it happened is kept all the same."""
+    monkeypatch.setenv("TURNOUT_HOME", str(tmp_path))
+    assert run([], raising(OSError(36, "File name too long", "a" * 5_000))) == 4
+    said = capsys.readouterr().err
+    assert said.startswith("Error: The system refused: File name too long: aaa")
+    assert len(said) < 500
+    assert "Traceback" in next((tmp_path / "crashes").iterdir()).read_text()
+
+
+def test_an_error_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A model server's words are in some."""
+    run([], raising(ModelUnavailableError("It said \x1b[2J.", mend="\u202eGo.")))
+    assert capsys.readouterr().err == "Error: It said \\x1b[2J.\n\\u202eGo.\n"

@@ -17,6 +17,7 @@ DIFF = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n"
         ("\x9b31m", r"\x9b31m"),
         ("good\r-bad", r"good\r-bad"),
         ("a\u202eb", r"a\u202eb"),
+        ("a\udcffb", r"a\udcffb"),
         ("ünïcode 漢", "ünïcode 漢"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import stat
+import time
 from pathlib import Path
 
 import aiohttp
@@ -94,3 +95,17 @@ async def test_requests_under_way_end_before_the_server_does() -> None:
             asking = asyncio.create_task(http.get(f"{bound.base_url}/"))
             await arrived.wait()
         assert await (await asking).text() == "done"
+
+
+async def test_a_small_answer_on_a_kept_connection_is_sent_at_once() -> None:
+    """The system would hold back the second part of each for some 40 ms."""
+    seconds: list[float] = []
+    async with serve(APP, host="127.0.0.1") as bound:
+        reader, writer = await asyncio.open_connection("127.0.0.1", bound.port)
+        for _ in range(20):
+            began = time.monotonic()
+            writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            await reader.readuntil(b"hello")
+            seconds.append(time.monotonic() - began)
+        writer.close()
+    assert min(seconds[1:]) < 0.03

@@ -1,6 +1,7 @@
 """Hand-made parts for the service room: nothing here starts a process or a server."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from turnout.core.events import Entry, Event, Explained, LoopEnded
@@ -105,6 +106,7 @@ class Suite:
     reports: list[TestReport]
     detected: str | None = "pytest -q"
     test_files: tuple[str, ...] = ("t.py",)
+    steered: tuple[str, ...] = ()
 
     async def command(self, sandbox: Box) -> str | None:
         """Return what was to be detected."""
@@ -113,6 +115,12 @@ class Suite:
     async def files(self, sandbox: Box) -> tuple[str, ...]:
         """Return what was to be found."""
         return self.test_files
+
+    async def steering(
+        self, sandbox: Box, command: str, paths: Sequence[str]
+    ) -> dict[str, str | None]:
+        """Read another thing from the files that are to be steered once a patch was applied."""
+        return {path: str("apply_patch" in sandbox.did) for path in paths if path in self.steered}
 
     async def run(self, sandbox: Box, command: str) -> TestReport:
         """Return the next report."""
@@ -164,6 +172,20 @@ class Models:
 
 
 @dataclass
+class Owners:
+    """Remembers which runs are being worked on."""
+
+    held: list[RunId] = field(default_factory=list)
+
+    @contextmanager
+    def holding(self, run_id: RunId) -> Iterator[bool]:
+        """Hold a run."""
+        self.held.append(run_id)
+        yield True
+        self.held.remove(run_id)
+
+
+@dataclass
 class Room:
     """The service with its parts, and what came out of it."""
 
@@ -173,6 +195,7 @@ class Room:
     models: Models = field(default_factory=Models)
     resolved: Resolved = field(default_factory=lambda: Resolved(COMMIT))
     store: MemoryRecordStore = field(default_factory=MemoryRecordStore)
+    owners: Owners = field(default_factory=Owners)
     stop: Stop = field(default_factory=Stop)
     entries: list[Entry] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
@@ -186,7 +209,8 @@ class Room:
         def report(text: str) -> None:
             self.said.append(text)
 
-        shop = Workshop(self.driver, self.agent, self.suite, Limits(), FrozenClock())
+        clock = FrozenClock()
+        shop = Workshop(self.driver, self.agent, self.suite, Limits(), clock, self.owners)
         return RunService(self.store, shop, self.models, resolve, report)
 
     async def run(self, task: Task = TASK) -> RunResult:

@@ -1,5 +1,7 @@
 """A finished patch put where the user wants it, in real repositories."""
 
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -116,6 +118,117 @@ async def test_hooks_of_the_repository_are_not_run(tiny: TinyRepository, tmp_pat
     await place(tiny).make_branch("fix", tiny.head, PATCH, "Fix\n")
     await place(tiny).apply(PATCH)
     assert not mark.exists()
+
+
+PROGRAMS = {
+    "a clean filter": "git config filter.x.clean '{run}'; echo '* filter=x' > {info}",
+    "a smudge filter": "git config filter.x.smudge '{run}'; echo '* filter=x' > {info}",
+    "a filter process": "git config filter.x.process '{run}'; echo '* filter=x' > {info}",
+    "a filter of an odd name": "printf '[filter \"\\377\"]\\nclean = {run}\\n' >> .git/config; "
+    "printf '* filter=\\377\\n' > {info}",
+    "an included filter": "git config -f .git/more filter.x.clean '{run}'; "
+    "git config include.path more; echo '* filter=x' > {info}",
+    "a filter of the tree": "git config filter.x.clean '{run}'; "
+    "git config filter.x.smudge '{run}'; echo '* filter=x' > .gitattributes",
+    "a converter of diffs": "git config diff.x.textconv '{run}'; "
+    "git config diff.x.command '{run}'; git config diff.external '{run}'; echo '* diff=x' > {info}",
+    "a merge driver": "git config merge.x.driver '{run}'; echo '* merge=x' > {info}",
+    "a monitor": "git config core.fsmonitor '{run}'",
+    "a pager and an editor": "git config core.pager '{run}'; git config core.editor '{run}'",
+    "a signature": "git config commit.gpgSign true; git config gpg.program '{run}'",
+    "a filter within a submodule": "git init -q m; cd m; git config user.name a; "
+    "git config user.email a@b; git commit -q --allow-empty -m m; "
+    "git config filter.x.clean '{run}'; echo '* filter=x' > {info}; echo 1 > z; "
+    "git -c filter.x.clean=cat add z; cd ..; "
+    "git add m 2>/dev/null; git commit -qm m; touch m/z",
+    "objects that are elsewhere": "git config core.repositoryFormatVersion 1; "
+    "git config extensions.partialClone o; git config remote.o.url /none; "
+    "git config remote.o.promisor true; git config remote.o.uploadpack 'sh -c \"{run}\"'; "
+    "rm -f .git/objects/$(git rev-parse HEAD:a.py | sed 's,..,&/,')",
+}
+
+
+def prepare(tiny: TinyRepository, trick: str, mark: Path) -> None:
+    """Let the repository name a program that makes a mark."""
+    tiny.git("config", "user.email", "a@b")
+    tiny.git("config", "user.name", "A")
+    (tiny.path / ".git/info").mkdir(exist_ok=True)
+    script = trick.format(run=f"touch {mark}; cat", info=".git/info/attributes")
+    subprocess.run(["sh", "-c", script], cwd=tiny.path, env=ENVIRONMENT, check=True)
+    mark.unlink(missing_ok=True)
+    (tiny.path / "a.py").touch()
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize("trick", PROGRAMS.values(), ids=PROGRAMS)
+async def test_nothing_that_the_repository_names_is_run(
+    tiny: TinyRepository, tmp_path: Path, trick: str
+) -> None:
+    """Whatever its configuration and attributes say, no program of it starts."""
+    mark = tmp_path / "ran"
+    prepare(tiny, trick, mark)
+    with suppress(DeliveryError):
+        await place(tiny).make_branch("fix", tiny.head, PATCH, "Fix\n")
+    with suppress(DeliveryError):
+        await place(tiny).apply(PATCH)
+    assert not mark.exists()
+    if "promisor" not in trick:
+        assert (tiny.path / "new.py").exists()
+        assert tiny.git("show", "fix:new.py") == "new"
+
+
+@pytest.mark.cases
+async def test_a_working_tree_elsewhere_is_never_written(
+    tiny: TinyRepository, tmp_path: Path
+) -> None:
+    """The repository's configuration cannot point a patch at another folder."""
+    (tmp_path / "a.py").write_text(FILES["a.py"])
+    tiny.git("config", "core.worktree", str(tmp_path))
+    await place(tiny).apply(PATCH)
+    assert (tmp_path / "a.py").read_text() == FILES["a.py"]
+    assert not (tmp_path / "new.py").exists()
+    assert (tiny.path / "new.py").exists()
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize(
+    "path", ["../out", ".git/hooks/pre-commit", "sub/.GIT/config", "/tmp/turnout-out", "way/out"]
+)
+async def test_a_patch_writes_only_beneath_the_tree(
+    tiny: TinyRepository, tmp_path: Path, path: str
+) -> None:
+    """Neither above it, nor in git's own folder, nor through a link."""
+    (tiny.path / "way").symlink_to(tmp_path)
+    diff = f"diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n"
+    patch = Patch(f"{diff}@@ -0,0 +1 @@\n+x\n".encode(), (FileChange(path, "added", 1, 0),))
+    with pytest.raises(DeliveryError):
+        await place(tiny).apply(patch)
+    for folder in (tmp_path, Path("/tmp/turnout-out")):
+        assert not (folder / "out").exists()
+    assert not (tiny.path / ".git/hooks/pre-commit").exists()
+
+
+async def test_line_ends_of_the_users_choice_are_kept(tiny: TinyRepository) -> None:
+    """What git itself does between object and file is no program, and stays."""
+    tiny.commit("eol", {".gitattributes": "*.py text eol=crlf\n"})
+    (tiny.path / "a.py").write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    await place(tiny).apply(PATCH)
+    assert (tiny.path / "a.py").read_bytes() == b"one\r\n2\r\nthree\r\n"
+
+
+async def test_a_linked_working_tree_and_a_bare_repository_will_do(
+    tiny: TinyRepository, tmp_path: Path
+) -> None:
+    """A branch can be made in both; without a working tree there is nothing to apply to."""
+    tiny.git("worktree", "add", "-q", str(tmp_path / "w"))
+    linked = UserRepository(HostGit(tmp_path / "w", ENVIRONMENT))
+    await linked.apply(PATCH)
+    assert (tmp_path / "w/new.py").exists()
+    tiny.git("clone", "-q", "--bare", ".", str(tmp_path / "b.git"))
+    bare = UserRepository(HostGit(tmp_path / "b.git", ENVIRONMENT))
+    assert await bare.make_branch("fix", tiny.head, PATCH, "Fix\n")
+    with pytest.raises(DeliveryError, match="no working tree"):
+        await bare.apply(PATCH)
 
 
 def test_an_output_folder_is_made_and_written_once(tmp_path: Path) -> None:

@@ -91,10 +91,55 @@ def test_a_new_test_file_is_welcome() -> None:
     assert verdict.name == "resolved"
 
 
-@pytest.mark.parametrize("path", ["conftest.py", "tests/conftest.py", "pytest.ini", "x.pth"])
+@pytest.mark.cheats
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("conftest.py", "tests/conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml"),
+        *("x.pth", "sub/sitecustomize.py", "x.dist-info/entry_points.txt", "jest.config.mjs"),
+        *("tests/__pycache__/test_pages.cpython-311.pyc", "turnout_report.py", "json.py"),
+        *("src/_pytest/__init__.py", "pluggy/__init__.py", "json.cpython-311-x86_64-linux-gnu.so"),
+    ],
+)
 def test_a_new_file_that_steers_the_tests_counts_as_touching_them(path: str) -> None:
     """A hook that turns failures into passes needs no change to a test file."""
     assert judge(FAILING, PASSING, patch_of(path, "added"), ()).name == "tests_touched"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        *(("tests/test_new.py", "added"), ("test/__init__.py", "added"), ("conftests.py", "added")),
+        *(("pages/json.py", "added"), ("json/data.txt", "added"), ("src/pluggy/hooks.py", "added")),
+        *(("json.py", "modified"), ("docs/entry_points.md", "added"), ("tests.pyi", "added")),
+    ],
+)
+def test_what_only_looks_like_it_is_not_held_against_a_patch(path: str, status: str) -> None:
+    """Modules of a package, data, and a file that was there before under such a name."""
+    assert judge(FAILING, PASSING, patch_of(path, status), ()).name == "resolved"
+
+
+@pytest.mark.cheats
+def test_settings_that_steer_the_tests_count_as_touched() -> None:
+    """Whatever else the file holds."""
+    verdict = judge(FAILING, PASSING, patch_of("a.toml"), (), steered=("a.toml",))
+    assert (verdict.name, verdict.touched) == ("tests_touched", ("a.toml",))
+
+
+@pytest.mark.cheats
+def test_a_test_file_is_one_whose_tests_ran() -> None:
+    """Its name may be any; code whose docstrings are tested is still code."""
+    before = report_of(["checks/pages.py::check_a[x.y]", "pages.py::pages.page"], ["t.py::b"])
+    after = report_of([*before.passed, *before.failed])
+    assert judge(before, after, patch_of("checks/pages.py"), ()).name == "tests_touched"
+    assert judge(before, after, patch_of("pages.py"), ()).name == "resolved"
+
+
+@pytest.mark.cheats
+def test_a_test_file_with_a_name_that_is_no_text_is_known() -> None:
+    """Listings and patches write such names in different ways."""
+    verdict = judge(FAILING, PASSING, patch_of("test_\\xff.py"), ("test_\udcff.py",))
+    assert verdict.name == "tests_touched"
 
 
 def test_no_change_is_no_success() -> None:

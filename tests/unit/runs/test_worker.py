@@ -73,6 +73,14 @@ async def test_our_own_tests_run_in_sandboxes_that_the_work_never_saw() -> None:
     assert after == ["apply_patch", "tests", "close"]
 
 
+@pytest.mark.cheats
+async def test_a_patch_that_steers_the_tests_otherwise_is_named_so() -> None:
+    """What is read before and after the patch is compared, in the sandbox that judges."""
+    room = Room(suite=Suite([FAILING, PASSING], steered=("pages.py",)))
+    result = await room.run()
+    assert (result.verdict.name, result.verdict.touched) == ("tests_touched", ("pages.py",))
+
+
 async def test_the_explanation_is_the_next_free_step() -> None:
     """Steps are numbered from 1 without gaps over strategy and explanation."""
     room = Room(agent=Agent((StepStarted(3, "act", "latency"), DONE)))

@@ -3,7 +3,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,6 +12,8 @@ import pytest
 
 from turnout.errors import RepositoryError
 from turnout.sandbox.repository import resolve
+from turnout.sandbox.workspace.history import fetch_history
+from turnout.sandbox.workspace.source import locate
 from turnout.testing.repositories import TinyRepository
 
 
@@ -212,6 +214,42 @@ async def test_filters_are_not_run_but_told(repository, tmp_path, kind):
     assert not marker.exists()
     assert found.dirty == ()
     assert "filters" in found.warnings[0]
+
+
+@pytest.mark.cases
+async def test_a_filter_of_an_odd_name_is_a_filter(repository, tmp_path):
+    """Git's own search by an expression passes over names that are no text."""
+    marker = tmp_path / "marker"
+    with (repository.path / ".git" / "config").open("ab") as config:
+        config.write(b'[filter "\xff"]\n\tclean = "touch %s; cat"\n' % str(marker).encode())
+    (repository.path / ".git" / "info").mkdir(exist_ok=True)
+    (repository.path / ".git" / "info" / "attributes").write_bytes(b"* filter=\xff\n")
+    (repository.path / "a.txt").touch()
+    found = await resolve(str(repository), "HEAD")
+    assert not marker.exists()
+    assert "filters" in found.warnings[0]
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize("missing", ["HEAD~1", "HEAD:a.txt"])
+async def test_a_repository_that_claims_to_be_a_part_fetches_nothing(repository, tmp_path, missing):
+    """It would name the program that gets the rest."""
+    marker = tmp_path / "marker"
+    for name, value in (
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "o"),
+        ("remote.o.promisor", "true"),
+        ("remote.o.url", str(tmp_path / "none")),
+        ("remote.o.uploadpack", f"sh -c 'touch {marker}'"),
+    ):
+        repository.git("config", name, value)
+    name = repository.git("rev-parse", missing)
+    (repository.path / ".git/objects" / name[:2] / name[2:]).unlink()
+    with suppress(RepositoryError):
+        await resolve(str(repository), "HEAD~1")
+    with suppress(RepositoryError):
+        await fetch_history(await locate(str(repository)), repository.head, tmp_path / "state")
+    assert not marker.exists()
 
 
 async def test_a_url_is_resolved_by_name_and_by_short_name(repository, tmp_path):

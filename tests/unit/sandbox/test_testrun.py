@@ -3,8 +3,14 @@ import json
 import pytest
 
 from turnout.errors import ToolError
-from turnout.sandbox.inside.pytest_report import FOLDER
-from turnout.sandbox.testrun import detect_test_command, is_test_path, list_test_files, run_tests
+from turnout.sandbox.inside import pytest_report
+from turnout.sandbox.testrun import (
+    FOLDER,
+    detect_test_command,
+    is_test_path,
+    list_test_files,
+    run_tests,
+)
 from turnout.testing.sandbox import ScriptedSandbox, result
 
 TESTS = [
@@ -35,15 +41,17 @@ OTHERS = [
 ]
 
 
-def lines(*facts: dict[str, object]) -> bytes:
-    """Return a report of our plugin."""
-    return b"".join(json.dumps(fact).encode() + b"\n" for fact in facts)
+def lines(*facts: dict[str, object], key: str = "KEY") -> bytes:
+    """Return a report of our plugin; `KEY` stands for the key that it was given."""
+    return b"".join(json.dumps({"key": key, **fact}).encode() + b"\n" for fact in facts)
 
 
 def reporting(report: bytes, **facts: object) -> ScriptedSandbox:
     """Return a sandbox whose test command leaves a report."""
     sandbox = ScriptedSandbox({})
-    sandbox.answer("cat --", result(report))
+    sandbox.answer(
+        "cat --", lambda command: result(report.replace(b"KEY", command.argv[-1].encode()))
+    )
     sandbox.answer("exec 2>&1", result(**facts))
     return sandbox
 
@@ -195,5 +203,51 @@ async def test_the_report_folder_is_fresh_and_goes_again():
     await run_tests(sandbox, "pytest", timeout=9)
     first, _, last = sandbox.commands
     assert "rm -rf" in first.argv[2]
-    assert first.argv[-1] == last.argv[-1] == FOLDER
-    assert last.argv[2].endswith('rm -rf -- "$1"')
+    assert first.argv[-2:] == last.argv[-2:] == (FOLDER, first.argv[-1])
+    assert last.argv[2].rstrip().endswith('rm -rf -- "$1"')
+    assert FOLDER == pytest_report.FOLDER
+
+
+async def test_keys_are_never_used_again():
+    """Who has seen one run cannot forge the next."""
+    sandbox = reporting(b"")
+    for _ in range(2):
+        await run_tests(sandbox, "pytest", timeout=9)
+    assert len({command.argv[-1] for command in sandbox.commands if command.argv}) == 2
+
+
+@pytest.mark.cheats
+async def test_lines_without_the_key_are_not_heard():
+    """A program that writes into our report claims nothing."""
+    claims = ({"started": 1}, {"id": "a", "outcome": "passed"}, {"finished": 0})
+    report = lines(*claims, key="") + lines(*claims, key="f" * 32)
+    done = await run_tests(reporting(report, code=0), "pytest", timeout=9)
+    assert done.passed == ()
+
+
+@pytest.mark.cheats
+async def test_a_session_that_vanishes_before_it_starts_is_no_success():
+    """The key is gone, and nobody says what for."""
+    done = await run_tests(reporting(lines({"taken": True}), code=0), "pytest", timeout=9)
+    assert not done.ok
+    assert "did not come to its end" in done.output
+
+
+@pytest.mark.cheats
+async def test_a_result_that_its_twin_gives_away_is_a_failure():
+    """Whatever was reported before or afterwards."""
+    told = [{"id": "a", "outcome": "passed"}, {"id": "a", "outcome": "forged"}]
+    report = lines({"started": 1}, *told, {"finished": 0}, {"id": "a", "outcome": "passed"})
+    done = await run_tests(reporting(report, code=0), "pytest", timeout=9)
+    assert (done.passed, done.failed, done.ok) == ((), ("a",), False)
+    assert "must fail" in done.output
+
+
+@pytest.mark.cheats
+async def test_a_later_session_makes_nothing_better():
+    """What was skipped or failed once is not passed by saying so again."""
+    first = [{"id": "a", "outcome": "skipped"}, {"id": "b", "outcome": "failed"}]
+    again = [{"id": name, "outcome": "passed"} for name in "abc"]
+    report = lines({"started": 1}, *first, {"finished": 1}, {"started": 2}, *again, {"finished": 0})
+    done = await run_tests(reporting(report, code=0), "pytest", timeout=9)
+    assert (done.passed, done.failed) == (("c",), ("b",))

@@ -2,6 +2,7 @@ import asyncio
 import sqlite3
 import stat
 import sys
+import time
 from contextlib import closing
 
 import pytest
@@ -163,3 +164,30 @@ async def test_two_that_open_a_new_file_at_once_both_succeed(tmp_path):
         for _ in range(3)
     ]
     assert [await process.wait() for process in started] == [0, 0, 0]
+
+
+async def test_a_relaxed_write_does_not_wait_for_the_disk_and_the_next_one_does(tmp_path):
+    """Only where all that are committed together are relaxed."""
+    level = []
+
+    def note(connection):
+        level.append(connection.exec_driver_sql("PRAGMA synchronous").scalar())
+
+    async with open_database(tmp_path / "turnout.db") as database:
+        await database.write(note, relaxed=True)
+        await database.write(note)
+        await asyncio.gather(database.write(note, relaxed=True), database.write(note))
+    assert level[:2] == [1, 2]
+    assert set(level[2:]) == {2} or level[2:] == [1, 2]
+
+
+async def test_a_lock_is_waited_for_once(tmp_path):
+    """A write that is alone in its group has nothing to gain from a second try."""
+    path = tmp_path / "turnout.db"
+    async with open_database(path, busy_timeout=0.5) as database:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
+            with pytest.raises(StoreError, match="locked"):
+                await database.write(put("a"))
+            assert time.monotonic() - began < 0.9

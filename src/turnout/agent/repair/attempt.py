@@ -136,7 +136,13 @@ class Attempt:
 
     def _graft(self, reply: ModelReply) -> Candidate | Rejected:
         suspects = self._kit.suspects
-        result = graft(reply.message.content, suspects.modules, self._kit.others, suspects.targets)
+        result = graft(
+            reply.message.content,
+            suspects.modules,
+            self._kit.others,
+            suspects.targets,
+            cut=reply.finish_reason == "length",
+        )
         if isinstance(result, Rejected):
             return result
         mark = b"\0".join(part for item in sorted(result.files.items()) for part in _bytes(item))

@@ -2,27 +2,16 @@
 
 import shlex
 from dataclasses import dataclass
-from typing import Protocol
 
 from turnout.core.runs import TestReport
 from turnout.errors import ToolError
-from turnout.sandbox.base import Sandbox
+from turnout.sandbox.base import RunTests, Sandbox
 
-__all__ = ["Judge", "Judgement", "RunTests"]
+__all__ = ["Judge", "Judgement"]
 
 _MAX_SELECTED = 20
 _SLACK_SECONDS = 20.0
 _SLACK_FACTOR = 10.0
-
-
-class RunTests(Protocol):
-    """Runs the tests of a workspace once."""
-
-    async def __call__(
-        self, sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
-    ) -> TestReport:
-        """Run `command` on the tests that `selector` names, or on all of them."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ _HOPS = 2
 _HOP = 0.5
 """Share of a suspicion that what it calls inherits."""
 
+_LONGEST = 4_500
+"""Bytes of the longest definition that a small model is asked to write anew."""
+
 _LEAST = 0.1
 """Share of the greatest suspicion below which there is none."""
 
@@ -34,7 +37,8 @@ class Suspects:
     modules: tuple[Module, ...]
     """All that was read, most suspected first."""
     targets: tuple[Target, ...]
-    """Definitions with any suspicion, most suspected first; classes only by their members."""
+    """Definitions with any suspicion that can be written anew, most suspected first; classes only
+    by their members."""
     longest: int
     """Bytes of the longest of `targets`."""
 
@@ -62,11 +66,12 @@ def localise(sources: Sources, prompt: str, report: TestReport) -> Suspects:
     owners = {Target(target.path, target.name.rpartition(".")[0]) for target in found}
     least = _LEAST * max(weights.values(), default=0.0)
     order = {target: index for index, target in enumerate(found) if target not in owners}
-    suspected = [target for target in order if weights.get(target, 0.0) > least]
+    sizes = {target: each.end - each.start for target, each in found.items()}
+    suspected = [t for t in order if weights.get(t, 0.0) > least and sizes[t] <= _LONGEST]
     targets = sorted(suspected, key=lambda t: (-weights[t], order[t]))
     best = {target.path: -weights[target] for target in reversed(targets)}
     modules = sorted(sources.modules, key=lambda module: best.get(module.path, 0.0))
-    longest = max((found[target].end - found[target].start for target in targets), default=0)
+    longest = max((sizes[target] for target in targets), default=0)
     return Suspects(tuple(modules), tuple(targets), longest)
 
 

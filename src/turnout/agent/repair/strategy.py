@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from turnout.agent.base import AgentConfig, Brief, ModelClient
 from turnout.agent.repair.attempt import Attempt, Kit
 from turnout.agent.repair.grafting.graft import Candidate
-from turnout.agent.repair.judge import Judge, RunTests
+from turnout.agent.repair.judge import Judge
 from turnout.agent.repair.ladder import Ladder
 from turnout.agent.repair.localise import Suspects, localise
 from turnout.agent.repair.prompting import Prompter
@@ -14,7 +14,7 @@ from turnout.agent.stop import call_failure
 from turnout.core.clock import Clock
 from turnout.core.events import Event, LoopEnded, PlanMade
 from turnout.core.runs import TestReport
-from turnout.sandbox.base import Sandbox
+from turnout.sandbox.base import RunTests, Sandbox
 from turnout.sandbox.testrun import run_tests
 
 __all__ = ["RepairStrategy"]
@@ -22,6 +22,8 @@ __all__ = ["RepairStrategy"]
 _MIN_TOKENS = 600
 _SHOWN = 6
 _CHARS_PER_TOKEN = 3
+_REFUSED_PROMPT = frozenset({400, 413})
+"""Statuses that say that this prompt, such as one too long, was not to be had; others may be."""
 
 
 class RepairStrategy:
@@ -63,14 +65,16 @@ class RepairStrategy:
         kit = self._kit(brief, report, sources, suspects, judge)
         tried: set[bytes] = set()
         steps = Ladder(samples, suspects.targets)
-        step, rung = 1, steps.next(unchanged=False)
+        step, rung, refused = 1, steps.next(unchanged=False), 0
         while rung is not None:
             attempt = Attempt(kit, step, rung, tried)
             async for event in attempt.events():
                 yield event
             if attempt.failure is not None:
-                yield call_failure(attempt.failure)
-                return
+                refused += 1
+                if attempt.failure.status not in _REFUSED_PROMPT or refused == samples:
+                    yield call_failure(attempt.failure)
+                    return
             if attempt.stuck:
                 yield LoopEnded("failed", attempt.stuck)
                 return

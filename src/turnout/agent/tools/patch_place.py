@@ -1,6 +1,7 @@
 """Find where a patch belongs in a file, and write it so that `git apply` has no doubt. Pure."""
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -35,8 +36,11 @@ def changes(data: bytes, patch: FilePatch) -> tuple[Change, ...]:
     """Return every line of the file with what becomes of it.
 
     `ToolError` where a hunk's old lines are not in the file or could be meant in several places.
-    White space at the end of old lines is not compared, so that CRLF needs no care.
+    White space at the end of old lines is not compared, so that CRLF needs no care; nor is a
+    byte order mark, which stays where it is.
     """
+    if data.startswith(BOM_UTF8):
+        return _marked(changes(data.removeprefix(BOM_UTF8), patch))
     lines = _split(data)
     keys = [_key(line) for line in lines]
     if patch.new is None:
@@ -78,6 +82,23 @@ def render(patch: FilePatch, all_changes: Sequence[Change]) -> bytes:
     return "".join(f"{line}\n" for line in head).encode() + body
 
 
+def _marked(all_changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Begin the old and the new file with a byte order mark."""
+    out: list[Change] = []
+    old = new = False
+    for change in all_changes:
+        begins_old = change.side != "+" and not old
+        begins_new = change.side != "-" and not new
+        marked = BOM_UTF8 + change.line.removeprefix(BOM_UTF8)
+        if change.side == " " and begins_old != begins_new:
+            out.append(Change("-", marked if begins_old else change.line))
+            out.append(Change("+", marked if begins_new else change.line))
+        else:
+            out.append(Change(change.side, marked if begins_old or begins_new else change.line))
+        old, new = old or begins_old, new or begins_new
+    return tuple(out)
+
+
 def _split(data: bytes) -> list[bytes]:
     lines = [line + b"\n" for line in data.split(b"\n")]
     last = lines.pop()[:-1]
@@ -94,7 +115,7 @@ def _check_deletion(keys: list[bytes], patch: FilePatch) -> None:
 
 
 def _key(line: bytes) -> bytes:
-    return line.rstrip()
+    return line.removeprefix(BOM_UTF8).rstrip()
 
 
 def _place(keys: list[bytes], hunk: Hunk) -> _Placed:

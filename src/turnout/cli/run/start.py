@@ -1,6 +1,7 @@
 """The command itself: what it takes, what it shows, how it ends."""
 
 import asyncio
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from turnout.cli.run.signals import stop_on_signals
 from turnout.cli.terminal import safe, takes_colour
 from turnout.core.events import Entry
 from turnout.core.tasks import SurfaceName, Task
+from turnout.errors import UsageError
 from turnout.runs.summary import RunResult
 from turnout.settings import Settings
 from turnout.wiring import open_service
@@ -27,6 +29,9 @@ __all__ = ["command"]
 
 _REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/\s:]+@[^/\s:]+:")
 """A URL, or the short form of an ssh address."""
+
+_LONGEST_TASK: Final = 256 * 1024
+"""Bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ def command(
     if max_steps is not None:
         settings = settings.with_max_steps(max_steps)
     wanted = Task(
-        prompt=sys.stdin.read() if task == "-" else task,
+        prompt=_prompt(task),
         repository=_repository(repo),
         base=base,
         surface=surface or settings.surface,
@@ -112,8 +117,19 @@ def command(
         raise KeyboardInterrupt from None
 
 
+def _prompt(given: str) -> str:
+    """Return the task as text, whatever bytes it was given as."""
+    data = os.fsencode(given) if given != "-" else sys.stdin.buffer.read(_LONGEST_TASK + 1)
+    if len(data) > _LONGEST_TASK:
+        raise UsageError(
+            f"The task is longer than {_LONGEST_TASK // 1024} KiB.",
+            mend="Say what is to be done; what the agent should read goes into the repository.",
+        )
+    return data.decode(errors="replace")
+
+
 def _repository(given: str) -> str:
-    if not Path(given).exists() and _REMOTE.match(given):
+    if _REMOTE.match(given) and not Path(given).exists():
         return given
     return str(Path(given).absolute())
 
@@ -126,8 +142,8 @@ async def _run(request: _Request) -> int:
     try:
         await request.destination.check()
         async with (
-            open_service(request.settings, progress.say) as service,
             stop_on_signals(progress) as signals,
+            open_service(request.settings, progress.say) as service,
             aclosing(service.run(request.task, signals.stop)) as items,
         ):
             async for item in items:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -19,19 +18,11 @@ from turnout.gateway.catalog import (
     StatedQuality,
     ToolSupport,
 )
+from turnout.gateway.config.addresses import http_address, sendable_key
 from turnout.gateway.config.prices import known_price
 from turnout.gateway.config.tables import Rate, Share, Table, Usd, close_match, read_table
 
 __all__ = ["parse_catalog"]
-
-
-def _http_url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError('must be an http or https address, such as "http://127.0.0.1:8080/v1"')
-    if parts.username or parts.password or parts.query:
-        raise ValueError("must hold no key; name the key's variable in api_key_env")
-    return value.rstrip("/")
 
 
 _Name = Annotated[str, Field(min_length=1)]
@@ -40,7 +31,7 @@ _Body = dict[str, Any]
 
 
 class _Provider(Table):
-    base_url: Annotated[str, AfterValidator(_http_url)]
+    base_url: Annotated[str, AfterValidator(http_address)]
     api_key_env: _Name | None = None
     connect_timeout: Rate = 10.0
     idle_timeout: Rate = 300.0
@@ -118,7 +109,12 @@ def parse_catalog(
 def _provider(name: str, read: _Provider, secret: Callable[[str], str | None]) -> Provider:
     key = ""
     if read.api_key_env is not None:
-        key = (secret(read.api_key_env) or "").strip()
+        try:
+            key = sendable_key(secret(read.api_key_env) or "")
+        except ValueError as error:
+            raise ConfigError(
+                f"The variable {read.api_key_env} {error}.", mend="Set it to the key alone."
+            ) from error
         if not key:
             raise ConfigError(
                 f"The variable {read.api_key_env} of `providers.{name}.api_key_env` is not set.",

@@ -22,20 +22,25 @@ def unavailable(
             mend = f"Check {setting}." if provider.api_key else f"No key was sent: set {setting}."
         case 404 if deployment is not None:
             message = f"{at} does not know the model {deployment.upstream_name!r}"
-            mend = f"Check {_model(provider)} and {_address(provider)}."
+            mend = f"Check {_model(provider)} and {_address(provider)}{_usual_end(provider)}."
         case 404 | 405 | 501:
             message = f"{at} does not list its models"
-            mend = f"Check {_address(provider)}, or name the model in {_model(provider)}."
+            mend = (
+                f"Check {_address(provider)}{_usual_end(provider)}, or name the model in "
+                f"{_model(provider)}."
+            )
         case 402 | 429:
             message = f"{at} accepts no requests now"
             mend = "Wait, or raise the limit of the key."
         case None:
-            message = f"{at} gave no answer"
-            mend = f"Check {_address(provider)}, and that the server runs."
+            message = f"{at} gave no answer that can be used"
+            mend = f"Check {_address(provider)}{_usual_end(provider)}, and that the server runs."
+            if deployment is None:
+                mend = f"{mend} Where it lists no models, name one in {_model(provider)}."
         case _:
             message = f"{at} failed"
             mend = f"Check {_address(provider)} and {_model(provider)}, or try again later."
-    return ModelUnavailableError(f"{message}: {error}.", mend=mend)
+    return ModelUnavailableError(f"{message}: {error.sentence}", mend=mend)
 
 
 def no_tool_support(result: ProbeResult, provider: Provider) -> ModelUnavailableError:
@@ -56,6 +61,10 @@ def _address(provider: Provider) -> str:
     if provider.name == ENVIRONMENT_PROVIDER:
         return "LLM_BASE_URL"
     return f"providers.{provider.name}.base_url"
+
+
+def _usual_end(provider: Provider) -> str:
+    return "" if provider.base_url.endswith("/v1") else " (most servers have theirs end in /v1)"
 
 
 def _model(provider: Provider) -> str:

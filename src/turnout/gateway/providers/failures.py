@@ -16,6 +16,7 @@ __all__ = ["from_body", "from_client_error", "from_status", "retry_after", "unre
 
 _KEPT_HEADERS = ("retry-after", "x-ratelimit-", "x-request-id", "x-should-retry")
 _LONGEST_TEXT = 300
+_SHORTEST_SECRET = 6
 
 
 def from_client_error(
@@ -48,12 +49,14 @@ def from_status(
 
 def from_body(body: JsonObject, provider: Provider) -> UpstreamError:
     """Return the error that an answer with status 200 carries in its body."""
+    raw = _without_key(orjson.dumps(body), provider)
+    body = _parsed(raw)
     code = as_object(body.get("error")).get("code")
     known = isinstance(code, int) and 400 <= code <= 599
     return UpstreamError(
         f"{provider.name} failed while answering: {_said(body) or 'no explanation'}",
         status=code if known and isinstance(code, int) else None,
-        body=_without_key(orjson.dumps(body), provider),
+        body=raw,
     )
 
 
@@ -116,4 +119,5 @@ def _said(body: JsonObject) -> str:
 
 def _without_key(raw: bytes, provider: Provider) -> bytes:
     key = provider.api_key.encode()
-    return raw.replace(key, b"[key]") if key else raw
+    # Words such as `none`, sent to servers that want any key, are no secret.
+    return raw.replace(key, b"[key]") if len(key) >= _SHORTEST_SECRET else raw

@@ -26,6 +26,7 @@ __all__ = ["OpenAICompatible"]
 _LARGEST_BODY = 32 * 2**20
 _LARGEST_ERROR = 64 * 2**10
 _LONGEST_EXCHANGE = 3_600.0
+_LONGEST_LISTING = 60.0
 _KEEP_ALIVE = 4.0
 """Seconds; below the five after which common servers close an idle connection."""
 _LINGER = 0.05
@@ -95,19 +96,27 @@ class OpenAICompatible:
     async def models(self, provider: Provider) -> tuple[str, ...]:
         """Return the names of the models that the provider lists; `UpstreamError` if none."""
         url = f"{provider.base_url.rstrip('/')}/models"
+        patience = min(_LONGEST_LISTING, provider.idle_timeout)
         try:
             async with self._open().get(
                 url,
                 headers=_headers(provider, "application/json"),
-                timeout=_timeout(provider),
+                timeout=aiohttp.ClientTimeout(
+                    total=patience, sock_connect=provider.connect_timeout
+                ),
                 allow_redirects=False,
             ) as answer:
                 await self._check_status(answer, provider)
                 raw = await _read(answer, _LARGEST_BODY, provider)
-        except (aiohttp.ClientError, TimeoutError) as error:
+        except aiohttp.ConnectionTimeoutError as error:
+            raise from_client_error(error, provider) from error
+        except TimeoutError as error:
+            late = f"did not list its models within {patience:g} s"
+            raise unreadable(provider, late) from error
+        except aiohttp.ClientError as error:
             raise from_client_error(error, provider) from error
         listed = as_objects(_parse(raw, provider).get("data"))
-        names = tuple(filter(None, (as_text(model.get("id")) for model in listed)))
+        names = tuple(name for name in (as_text(m.get("id")) for m in listed) if _is_name(name))
         if not names:
             raise unreadable(provider, "lists no models")
         return names
@@ -145,6 +154,10 @@ class OpenAICompatible:
             raw = await _read(answer, _LARGEST_ERROR, provider, truncate=True)
             now = self._clock.now()
             raise from_status(answer.status, answer.headers, raw, provider, now)
+
+
+def _is_name(text: str) -> bool:
+    return text.isprintable() and bool(text.strip())
 
 
 def _headers(provider: Provider, accept: str) -> dict[str, str]:

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import orjson
-
 from turnout.core.ids import ToolCallId
 from turnout.core.json import JsonObject, JsonValue, as_object, as_objects, as_text
 from turnout.core.usage import Usage
@@ -13,7 +11,7 @@ from turnout.gateway.stages.call_table import StreamedCall
 
 __all__ = ["as_chunk", "calls_of", "estimate_usage", "first_message", "not_streamed"]
 
-_BYTES_PER_TOKEN = 4
+_CHARS_PER_TOKEN = 4
 _STREAM_FIELDS = frozenset({"stream", "stream_options"})
 
 
@@ -37,10 +35,11 @@ def first_message(body: JsonObject) -> JsonObject:
 
 
 def estimate_usage(request: InferenceRequest, body: JsonObject) -> Usage:
-    """Return what an answer without counts used, by the size of its messages."""
+    """Return what an answer without counts used, by the length of its texts and its calls."""
     said = [as_object(choice.get("message")) for choice in as_objects(body.get("choices"))]
-    size = sum(len(orjson.dumps(message)) for message in said)
-    return Usage(request.input_tokens_estimate, -(-size // _BYTES_PER_TOKEN), estimated=True)
+    size = sum(len(text) for message in said for text in message.values() if isinstance(text, str))
+    size += sum(len(call.name) + len(call.arguments) for call in calls_of(body))
+    return Usage(request.input_tokens_estimate, -(-size // _CHARS_PER_TOKEN), estimated=True)
 
 
 def not_streamed(request: InferenceRequest) -> InferenceRequest:

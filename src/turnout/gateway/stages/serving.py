@@ -152,7 +152,7 @@ def _cut(deployment: Deployment, error: UpstreamError) -> GatewayError | Upstrea
     if error.body is not None:
         return error
     return GatewayError(
-        f"{deployment.id} broke its answer off: {error}.",
+        f"{deployment.id} broke its answer off: {error.sentence}",
         status=504 if error.timed_out else 502,
         code="stream_cut",
         mend="The answer so far is incomplete; send the request again.",

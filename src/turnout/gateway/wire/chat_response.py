@@ -4,7 +4,7 @@ import orjson
 
 from turnout.core.ids import RequestId
 from turnout.gateway.exchange import Completion
-from turnout.gateway.wire.chat_usage import write_usage
+from turnout.gateway.wire.chat_usage import read_usage, write_usage
 from turnout.gateway.wire.report import write_report
 
 __all__ = ["write_completion"]
@@ -23,6 +23,6 @@ def write_completion(completion: Completion, request_id: RequestId) -> bytes:
         "model": report.model,
         "routing": write_report(report),
     }
-    if not isinstance(body.get("usage"), dict):
+    if read_usage(body.get("usage")) is None:
         body["usage"] = write_usage(completion.usage)
     return orjson.dumps(body)

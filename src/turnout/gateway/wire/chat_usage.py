@@ -38,7 +38,10 @@ def write_usage(usage: Usage) -> dict[str, JsonValue]:
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cache_read_input_tokens},
+        "prompt_tokens_details": {
+            "cached_tokens": usage.cache_read_input_tokens,
+            "cache_write_tokens": usage.cache_creation_input_tokens,
+        },
     }
 
 

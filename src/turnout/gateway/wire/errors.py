@@ -21,7 +21,8 @@ _TYPES = {
     413: "invalid_request_error",
     429: "rate_limit_error",
 }
-_FINAL_CODES = frozenset({"session_request_cap"})
+_LONGEST_WAIT = 60
+_FINAL_CODES = frozenset({"no_eligible_model", "provider_refused", "session_request_cap"})
 """Refusals that no retry can lift, though their status makes clients retry."""
 
 
@@ -67,4 +68,8 @@ def _shape(message: str, status: int, code: str, param: str | None) -> bytes:
 
 
 def _retry_headers(seconds: float | None) -> dict[str, str]:
-    return {} if seconds is None else {"retry-after": str(math.ceil(seconds))}
+    if seconds is None:
+        return {}
+    headers = {"retry-after": str(math.ceil(seconds))}
+    # Some SDKs take a longer wait for none and try again at once.
+    return headers if seconds <= _LONGEST_WAIT else {**headers, "x-should-retry": "false"}

@@ -1,53 +1,113 @@
 """A pytest plugin that tells us what became of each test, one JSON object a line.
 
-It reports only where the folder `FOLDER` exists, and only the outermost session does: a session
-that starts while another's report is unfinished was started by a test. Each line is one of
-`{"started": …}`, `{"id": …, "outcome": …}` and `{"finished": exit status}`.
+It reports only where a key lies in `FOLDER`, which it takes away before any code of the repository
+is imported and puts back at the end: a session that starts meanwhile was started by a test, and
+lines that others write lack the key. Each line has it beside one of `{"started": …}`,
+`{"id": …, "outcome": …}` and `{"finished": exit status}`.
+
+A test that failed and is then reported as passed gives away whoever rewrites reports. So does, at
+the end, a twin of a test: of the same name, bound to fail, and reported as passed.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Generator
+from typing import Any
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
+from _pytest.fixtures import FuncFixtureInfo
+from _pytest.runner import runtestprotocol
 
 __all__ = [
     "FOLDER",
     "Reporter",
-    "pytest_configure",
-    "unfinished",
+    "must_fail",
+    "passes",
+    "pytest_load_initial_conftests",
+    "take_key",
+    "twin_of",
 ]
 
 FOLDER = "/tmp/turnout-report"
-LAST = '{"finished"'
+KEY = "key"
+MOST_TWINS = 2_000
 
 
-def unfinished(folder: str) -> bool:
-    """Say whether a session is still reporting."""
-    for name in os.listdir(folder):
-        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
-        if not lines or not lines[-1].startswith(LAST):
-            return True
-    return False
+def take_key(folder: str) -> str:
+    """Return the key and remove it; empty where there is none."""
+    path = os.path.join(folder, KEY)
+    try:
+        with open(path, encoding="ascii") as file:
+            key = file.read()
+        os.unlink(path)
+    except OSError:
+        return ""
+    return key
+
+
+def must_fail() -> None:
+    """Fail."""
+    pytest.fail("This copy of a test must fail.", pytrace=False)
+
+
+def twin_of(item: pytest.Item) -> pytest.Function:
+    """Return a test of the same name and file that needs nothing and fails."""
+    nodeid = item.nodeid[: -len(f"::{item.name}")] or item.nodeid
+    module = pytest.Module.from_parent(item.session, path=item.path, nodeid=nodeid)
+    nothing = FuncFixtureInfo((), (), [], {})
+    return pytest.Function.from_parent(
+        module, name=item.name, callobj=must_fail, fixtureinfo=nothing
+    )
+
+
+def passes(item: pytest.Item) -> bool:
+    """Say whether the twin of a test is reported as passed; hooks that cannot take it are no sign.
+
+    A hook may raise anything, and pytest catches that for us.
+    """
+    run = pytest.CallInfo.from_call(
+        lambda: runtestprotocol(twin_of(item), log=False, nextitem=None), when="call"
+    )
+    reports = [] if run.excinfo else run.result
+    return any(report.when == "call" and report.outcome == "passed" for report in reports)
 
 
 class Reporter:
     """Writes a line as soon as something is known, so that a session cut short is told too."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, folder: str, key: str) -> None:
+        self._folder = folder
+        self._key = key
+        self._passed: set[str] = set()
+        self._made: dict[tuple[str, str], str] = {}
+        path = os.path.join(folder, f"{len(os.listdir(folder))}.jsonl")
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
-        self._write({"started": os.getpid()})
 
     def _write(self, facts: dict[str, object]) -> None:
-        os.write(self._descriptor, json.dumps(facts).encode() + b"\n")
+        os.write(self._descriptor, json.dumps({"key": self._key, **facts}).encode() + b"\n")
+
+    def pytest_configure(self) -> None:
+        """Tell that a session starts."""
+        self._write({"started": os.getpid()})
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, Any, None]:
+        """Note how a phase of a test ended when its report was made."""
+        outcome = yield
+        report = outcome.get_result()
+        self._made[report.nodeid, report.when] = report.outcome
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Tell how a phase of a test ended."""
-        if report.when == "call" or report.outcome != "passed":
+        passed = report.outcome == "passed"
+        if passed and self._made.pop((report.nodeid, report.when), "") == "failed":
+            self._write({"id": report.nodeid, "outcome": "forged"})
+        if passed and report.when == "call":
+            self._passed.add(report.nodeid)
+        if not passed or report.when == "call":
             self._write({"id": report.nodeid, "outcome": report.outcome})
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -55,14 +115,23 @@ class Reporter:
         if report.outcome == "failed":
             self._write({"id": report.nodeid, "outcome": "failed"})
 
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Tell that the session came to its end."""
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Look for forged results, then tell that the session came to its end."""
+        items = [item for item in getattr(session, "items", ()) if item.nodeid in self._passed]
+        if len(items) > MOST_TWINS:
+            items = random.SystemRandom().sample(items, MOST_TWINS)
+        for item in items:
+            if passes(item):
+                self._write({"id": item.nodeid, "outcome": "forged"})
         self._write({"finished": int(exitstatus)})
+        with open(os.path.join(self._folder, KEY), "w", encoding="ascii") as file:
+            file.write(self._key)
 
 
-def pytest_configure(config: pytest.Config) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Start to report, where we are asked to."""
-    if hasattr(config, "workerinput") or not os.path.isdir(FOLDER) or unfinished(FOLDER):
-        return
-    path = os.path.join(FOLDER, f"{len(os.listdir(FOLDER))}.jsonl")
-    config.pluginmanager.register(Reporter(path), "turnout_reporter")
+    key = take_key(FOLDER)
+    if key:
+        early_config.pluginmanager.register(Reporter(FOLDER, key), "turnout_reporter")

@@ -44,7 +44,6 @@ _LOCAL_ONLY = {
     "HOME": "/nonexistent",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": str(Path(__file__).with_name("host.gitconfig")),
-    "GIT_ALLOW_PROTOCOL": "file",
 }
 _REMOTE_ONLY = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git"}
 _UNSET = (
@@ -64,9 +63,14 @@ _UNSET = (
 _USER_IN_URL = re.compile(r"(?<=://)[^/@\s]+@")
 
 
-async def git_here(arguments: Sequence[str], *, timeout: float) -> Finished:
-    """Run git on a local repository, knowing nothing of the user's configuration."""
-    return await _git([], arguments, {**_FIXED, **_LOCAL_ONLY}, timeout)
+async def git_here(arguments: Sequence[str], *, timeout: float, fetches: bool = False) -> Finished:
+    """Run git on a local repository, knowing nothing of the user's configuration.
+
+    Unless it `fetches` from a folder, it talks to no other repository: one that claims to be a
+    part of another would name the program that gets the rest.
+    """
+    protocols = {"GIT_ALLOW_PROTOCOL": "file" if fetches else "none"}
+    return await _git([], arguments, {**_FIXED, **_LOCAL_ONLY, **protocols}, timeout)
 
 
 async def git_remote(arguments: Sequence[str], *, timeout: float) -> Finished:

@@ -59,8 +59,10 @@ async def _fetch(mirror: Path, source: Source, names: Sequence[str]) -> str:
     """Fetch into the mirror and return why it failed, or nothing."""
     options = ["--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"]
     arguments = ["--git-dir", str(mirror), "fetch", *options, "--", source.url, *names]
-    run = git_here if source.local else git_remote
-    done = await run(arguments, timeout=_FETCH_TIMEOUT)
+    if source.local:
+        done = await git_here(arguments, timeout=_FETCH_TIMEOUT, fetches=True)
+    else:
+        done = await git_remote(arguments, timeout=_FETCH_TIMEOUT)
     if done.code is None:
         return "it did not answer in time"
     return "" if done.ok else last_line(done.stderr)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -40,11 +41,13 @@ async def run_program(
 ) -> Finished:
     """Run a program with no input and no terminal, and end its whole group after `timeout`.
 
-    `environment` None: that of the service. Output past `cap` bytes is read and dropped.
+    `environment` None: that of the service. Output past `cap` bytes is read and dropped. It ends
+    with the service, even where that is killed.
     """
     loop = asyncio.get_running_loop()
     transport, listener = await loop.subprocess_exec(
         lambda: _Listener(cap),
+        *_bound_to_us(),
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
         cwd=cwd or "/",
@@ -94,6 +97,12 @@ class _Listener(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         self.exited.set()
+
+
+def _bound_to_us() -> list[str]:
+    """Return what makes the kernel end a program when we end; nothing where that is missing."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
 
 
 def _end_group(group: int) -> None:

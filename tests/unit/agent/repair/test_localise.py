@@ -118,3 +118,14 @@ def test_frames_are_read_in_the_forms_of_pytest_and_of_python() -> None:
         a b.py:5: no
     """)
     assert frames(output) == (Frame("src/a.py", 12), Frame("src/b.py", 3))
+
+
+def test_what_is_too_long_to_be_written_anew_is_no_target() -> None:
+    """A small model is never asked for hundreds of lines."""
+    long = "def broken(x):\n" + "    x += 1\n" * 500 + "    return helper(x)\n"
+    module = parse_module("code.py", f"def helper(x):\n    return x\n\n\n{long}".encode())
+    assert module is not None
+    test = parsed("test_code.py", "from code import broken\n\ndef test_it():\n    broken(1)\n")
+    sources = Sources((module,), (test,), {})
+    found = localise(sources, "", failing("test_code.py::test_it"))
+    assert found.targets == (Target("code.py", "helper"),)

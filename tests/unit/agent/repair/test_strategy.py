@@ -166,6 +166,14 @@ async def test_tests_that_make_a_file_unwritable_end_the_run() -> None:
     assert "calc.py could not be put back" in done.end.reason
 
 
+async def test_half_a_function_is_not_tried() -> None:
+    """A reply that was cut off can end where it still parses."""
+    half = replace(reply("a + b"), finish_reason="length")
+    done = await work(half, samples=1)
+    assert done.tests.selectors == []
+    assert done.code == CODE
+
+
 async def test_no_test_file_is_ever_written() -> None:
     """A reply that corrects the test instead of the code is rejected."""
     done = await work(Turn("```python\ndef test_add():\n    pass\n```"), samples=1)
@@ -284,3 +292,18 @@ class Vandal(Suite):
         assert isinstance(sandbox, ScriptedSandbox)
         sandbox.files["calc.py/x"] = sandbox.files.pop("calc.py")
         return FAILING
+
+
+async def test_a_prompt_that_is_too_long_costs_one_candidate_and_not_the_run() -> None:
+    """The next candidate, whose prompt is another, is asked for."""
+    done = await work(Refusal(400, "exceeds the context size", "invalid_request"), reply("a + b"))
+    assert done.end.outcome == "answered"
+    assert done.code == CODE.replace("a - b", "a + b")
+
+
+async def test_a_run_whose_every_prompt_is_refused_ends_as_failed() -> None:
+    """What the model server said is the reason."""
+    refusal = Refusal(400, "exceeds the context size", "invalid_request")
+    done = await work(refusal, refusal, samples=2)
+    assert done.end.outcome == "failed"
+    assert "exceeds the context size" in done.end.reason

@@ -132,3 +132,25 @@ def test_files_are_made_deleted_renamed_and_given_modes() -> None:
     assert (gone.old, gone.new) == ("old.py", None)
     assert (moved.old, moved.new, moved.hunks) == ("p.py", "q.py", ())
     assert mode.modes == ("old mode 100644", "new mode 100755")
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize("marked", ["", "\ufeff"])
+def test_a_byte_order_mark_stays_where_it_is(marked: str) -> None:
+    """Models never see it, and some copy it when they do."""
+    diff = f"{HEAD}@@ -1,2 +1,2 @@\n-{marked}one\n+{marked}ONE\n two\n"
+    assert after(b"\xef\xbb\xbfone\ntwo\n", diff) == b"\xef\xbb\xbfONE\ntwo\n"
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (" one\n+half\n two\n", b"\xef\xbb\xbfone\nhalf\ntwo\n"),
+        ("+zero\n one\n", b"\xef\xbb\xbfzero\none\ntwo\n"),
+        ("-one\n two\n", b"\xef\xbb\xbftwo\n"),
+    ],
+)
+def test_a_byte_order_mark_is_always_first(body: str, expected: bytes) -> None:
+    """Whichever line the file begins with in the end."""
+    assert after(b"\xef\xbb\xbfone\ntwo\n", f"{HEAD}@@\n{body}") == expected

@@ -1,5 +1,6 @@
 """Each reason why a model cannot be used names the setting that mends it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -34,6 +35,22 @@ def test_the_mend_is_where_the_provider_was_set(status: int | None, env: str, ac
         assert setting in made.mend
         assert "it said no" in made.message
         assert "sk-secret" not in str(made)
+
+
+@pytest.mark.parametrize(("base_url", "hinted"), [("http://h/v1", False), ("http://h", True)])
+def test_an_address_that_lacks_the_usual_end_is_hinted_at(base_url: str, hinted: bool) -> None:
+    """The commonest mistake of all."""
+    error = UpstreamError("env answered 404", status=404)
+    for asked in (None, deployment("env/m")):
+        mend = unavailable(error, replace(ENV, base_url=base_url), asked).mend
+        assert ("end in /v1" in mend) == hinted
+
+
+def test_a_sentence_ends_once() -> None:
+    """Servers end theirs themselves."""
+    error = unavailable(UpstreamError("acme answered 401: Wrong key.", status=401), ACME)
+    assert error.message.endswith("Wrong key.")
+    assert not error.message.endswith("..")
 
 
 def test_a_model_without_tools_is_to_be_replaced() -> None:

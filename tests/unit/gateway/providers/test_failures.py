@@ -1,5 +1,6 @@
 """An upstream's failure tells what to do, and never a key."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import orjson
@@ -79,3 +80,18 @@ def test_an_error_in_a_good_answer_has_its_status(code: object, status: int | No
     """Only a code that is an HTTP error status counts as one."""
     body = orjson.loads(orjson.dumps({"error": {"message": "overloaded", "code": code}}))
     assert from_body(body, PROVIDER).status == status
+
+
+@pytest.mark.cases
+def test_a_key_in_an_error_within_an_answer_is_taken_out_too() -> None:
+    """Of the message, which goes on record, as of the body."""
+    error = from_body({"error": {"message": "key sk-secret is over its limit"}}, PROVIDER)
+    assert str(error) == "acme failed while answering: key [key] is over its limit"
+    assert b"sk-secret" not in (error.body or b"")
+
+
+def test_a_key_that_is_no_secret_leaves_the_words_alone() -> None:
+    """Local servers want any key, and people send them `x`."""
+    raw = b'{"error":{"message":"the context is exceeded"}}'
+    error = from_status(400, {}, raw, replace(PROVIDER, api_key="x"), NOW)
+    assert str(error) == "acme answered 400: the context is exceeded"

@@ -219,3 +219,31 @@ async def test_the_models_of_a_provider_are_listed() -> None:
         OpenAICompatible(SystemClock()) as upstream,
     ):
         assert await upstream.models(Provider(ProviderName("x"), server.base_url)) == ("b", "a")
+
+
+async def test_a_listing_that_does_not_come_is_given_up() -> None:
+    """Long before an answer would be: a listing is no work."""
+    held = asyncio.Event()
+
+    async def silent(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await held.wait()
+        writer.close()
+
+    async with (
+        await asyncio.start_server(silent, "127.0.0.1", 0) as server,
+        OpenAICompatible(SystemClock()) as upstream,
+    ):
+        port = server.sockets[0].getsockname()[1]
+        address = f"http://127.0.0.1:{port}/v1"
+        with pytest.raises(UpstreamError, match=r"did not list its models within 0\.1 s"):
+            await upstream.models(Provider(ProviderName("x"), address, idle_timeout=0.1))
+        held.set()
+
+
+async def test_a_name_that_is_none_is_not_listed() -> None:
+    """Nor one that could steer a terminal."""
+    async with (
+        ScriptedModelServer([], models=["\x1b[2Jm", " ", "m"]) as server,
+        OpenAICompatible(SystemClock()) as upstream,
+    ):
+        assert await upstream.models(Provider(ProviderName("x"), server.base_url)) == ("m",)

@@ -4,9 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
+import pytest
 
 from turnout.core.ids import DeploymentId, ModelId, ProviderName, RequestId
 from turnout.core.inference import RoutingReport
+from turnout.core.json import JsonValue
 from turnout.core.money import Micros
 from turnout.core.usage import Usage
 from turnout.gateway.exchange import Completion, StreamDelta, StreamEnd, UpstreamError
@@ -66,6 +68,14 @@ def test_the_finish_event_carries_the_report_and_done_comes_last() -> None:
     assert finish["routing"]["cost_micros"] == 12
     assert "usage" not in finish
     assert done == b"[DONE]"
+
+
+@pytest.mark.parametrize("sent", [{}, {"prompt_tokens": None}, "none"])
+def test_a_usage_that_counts_nothing_is_replaced_by_what_was_charged(sent: JsonValue) -> None:
+    """A client that adds up what it used must not take an estimate for nothing."""
+    completion = Completion({"choices": [], "usage": sent}, Usage(7, 2, estimated=True), REPORT)
+    written = orjson.loads(write_completion(completion, REQUEST_ID))
+    assert (written["usage"]["prompt_tokens"], written["usage"]["completion_tokens"]) == (7, 2)
 
 
 def test_usage_is_shown_once_where_asked_for() -> None:

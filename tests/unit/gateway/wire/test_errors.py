@@ -38,6 +38,22 @@ def test_a_session_cap_tells_clients_not_to_retry() -> None:
     assert write_error(limited).headers == {"retry-after": "7"}
 
 
+@pytest.mark.cases
+def test_a_wait_of_hours_tells_clients_not_to_retry() -> None:
+    """Some SDKs take a long wait for none and come back within seconds."""
+    limited = UpstreamError("quota", status=429, retry_after=36_000)
+    assert write_error(limited).headers == {"retry-after": "36000", "x-should-retry": "false"}
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(502, "provider_refused"), (503, "no_eligible_model")]
+)
+def test_what_no_retry_can_lift_is_not_retried(status: int, code: str) -> None:
+    """A wrong key stays wrong, whatever a status of that number usually means."""
+    refused = GatewayError("No.", status=status, code=code)
+    assert write_error(refused).headers == {"x-should-retry": "false"}
+
+
 def test_an_upstreams_own_body_is_forwarded_byte_for_byte() -> None:
     """Clients match the upstream's wording to recover."""
     body = b'{ "error": {"message": "prompt is too long: 9 > 8", "zzz": 1} }\n'

@@ -1,10 +1,18 @@
 import asyncio
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from turnout.sandbox.workspace.process import run_program
+
+SERVICE = """
+import asyncio, sys
+from turnout.sandbox.workspace.process import run_program
+sleep = ["sh", "-c", 'echo $$ >"$1.new"; mv "$1.new" "$1"; exec sleep 986', "sh", sys.argv[1]]
+asyncio.run(run_program(sleep, timeout=60))
+"""
 
 
 def _alive(pid: int) -> bool:
@@ -73,3 +81,20 @@ async def test_a_cancelled_program_is_ended(tmp_path):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not _alive(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.chaos
+async def test_a_program_ends_with_a_service_that_is_killed(tmp_path):
+    """Nothing that the host started for a run outlives it."""
+    service = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SERVICE, str(tmp_path / "pid")
+    )
+    async with asyncio.timeout(20):
+        for _ in iter((tmp_path / "pid").exists, True):
+            await asyncio.sleep(0.01)
+    service.kill()
+    await service.wait()
+    pid = int((tmp_path / "pid").read_text())
+    async with asyncio.timeout(2):
+        for _ in iter(lambda: _alive(pid), False):
+            await asyncio.sleep(0.01)

@@ -41,17 +41,19 @@ def graft(
     modules: Sequence[Module],
     others: Mapping[str, bytes],
     focus: Sequence[Target] = (),
+    *,
+    cut: bool = False,
 ) -> Candidate | Rejected:
     """Put `reply` into `modules`, and its search-and-replace edits into `others`.
 
     `modules` and `focus` come most suspected first: of several definitions of one name the
-    first is meant.
+    first is meant. A reply that was `cut` ends in the middle of a statement.
     """
     edits = search_replaces(reply)
     files = {path: _edited(data, edits) for path, data in others.items()}
     files = {path: data for path, data in files.items() if data != others[path]}
     changed = [Target(path, "") for path in files]
-    blocks = python_blocks(reply)
+    blocks = python_blocks(reply, cut=cut)
     matches = [match for block in blocks for match in match_block(block, modules, focus)]
     for module in modules:
         fresh = [match for match in matches if match.module is module and _is_worth(match)]

@@ -39,14 +39,19 @@ class SearchReplace:
     replace: str
 
 
-def python_blocks(text: str) -> tuple[Block, ...]:
-    """Return the fenced blocks that parse as Python; a reply without fences is one block."""
+def python_blocks(text: str, *, cut: bool = False) -> tuple[Block, ...]:
+    """Return the fenced blocks that parse as Python; a reply without fences is one block.
+
+    Where the reply was `cut`, its last statement is left out: half a function can parse too.
+    """
     text = _plain(text)
     pieces = _FENCE.findall(text) if "```" in text else [text]
     found = []
-    for piece in pieces:
+    for number, piece in enumerate(pieces, start=1):
         code = textwrap.dedent(piece)
         tree = parse_text(code)
+        if tree is not None and cut and number == len(pieces):
+            tree.body = tree.body[:-1]
         if tree is not None and tree.body:
             named = _PATH.match(code)
             found.append(Block(code, tree, named[1] if named else None))
