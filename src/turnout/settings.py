@@ -30,10 +30,12 @@ from turnout.sandbox.base import Limits
 __all__ = [
     "CONFIG_NAME",
     "KNOWN_KEYS",
+    "ConfigFile",
     "Endpoint",
     "KnownKey",
     "Settings",
     "endpoint_present",
+    "find_config",
     "keys_present",
     "load_settings",
     "secret_named",
@@ -101,6 +103,15 @@ KNOWN_KEYS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A `turnout.toml` that would be read."""
+
+    path: Path
+    named: bool
+    """Whether somebody named it, rather than it lying in the current directory."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that was set, each room's part apart."""
 
@@ -108,8 +119,6 @@ class Settings:
     """State folder: record, base layers, models."""
     config_file: Path | None
     """The `turnout.toml` that was read; None where there is none."""
-    config_named: bool
-    """Whether somebody named that file, rather than it lying in the current directory."""
     policy: Policy
     catalog: Catalog
     """Of `turnout.toml`; without deployments where that names none."""
@@ -188,14 +197,38 @@ def load_settings(
     None for `environment` and `directory` stands for the process's own.
     """
     env = os.environ if environment is None else environment
-    path = _config_path(config, env, Path.cwd() if directory is None else directory)
+    found = find_config(config=config, environment=env, directory=directory)
+    path = None if found is None else found.path
     try:
-        named = config is not None or bool(env.get("TURNOUT_CONFIG"))
-        return replace(_settings(path, _read(path), env), config_named=named)
+        return _settings(path, _read(path), env)
     except ConfigError as error:
         raise ConfigError(
             f"{path}: {error.message}" if path else error.message, mend=error.mend
         ) from error
+
+
+def find_config(
+    *,
+    config: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+) -> ConfigFile | None:
+    """Return the file that `load_settings` would read, without looking into it; None: none.
+
+    `ConfigError` where one was named that is not there.
+    """
+    env = os.environ if environment is None else environment
+    folder = Path.cwd() if directory is None else directory
+    named = config or (Path(env["TURNOUT_CONFIG"]) if env.get("TURNOUT_CONFIG") else None)
+    path = folder / (named or CONFIG_NAME)
+    if path.is_file():
+        return ConfigFile(path, named is not None)
+    if named is None:
+        return None
+    raise ConfigError(
+        f"There is no configuration file {path}.",
+        mend="Write one with `turnout init`, or leave --config and TURNOUT_CONFIG out.",
+    )
 
 
 def state_folder(environment: Mapping[str, str] | None = None) -> Path:
@@ -235,20 +268,6 @@ def secret_named(variable: str, environment: Mapping[str, str] | None = None) ->
     return value
 
 
-def _config_path(config: Path | None, env: Mapping[str, str], directory: Path) -> Path | None:
-    named = config or (Path(env["TURNOUT_CONFIG"]) if env.get("TURNOUT_CONFIG") else None)
-    if named is not None:
-        path = directory / named
-        if not path.is_file():
-            raise ConfigError(
-                f"There is no configuration file {path}.",
-                mend="Write one with `turnout init`, or leave --config and TURNOUT_CONFIG out.",
-            )
-        return path
-    path = directory / CONFIG_NAME
-    return path if path.is_file() else None
-
-
 def _read(path: Path | None) -> _File:
     if path is None:
         return _File()
@@ -271,7 +290,6 @@ def _settings(path: Path | None, table: _File, env: Mapping[str, str]) -> Settin
     return Settings(
         home=state_folder(env),
         config_file=path,
-        config_named=False,
         policy=policy,
         catalog=catalog,
         endpoint=_endpoint(env),

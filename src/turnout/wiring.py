@@ -3,7 +3,7 @@
 import asyncio
 import importlib.util
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,25 +16,20 @@ from turnout.agent.loop import LoopStrategy
 from turnout.agent.repair import RepairStrategy
 from turnout.core.clock import Clock, SystemClock
 from turnout.core.events import Event
-from turnout.core.ids import ProviderName
-from turnout.core.json import JsonObject
+from turnout.core.receipts import Receipt
 from turnout.core.runs import TestReport
-from turnout.errors import ConfigError, ModelUnavailableError, UnfitError
+from turnout.errors import ModelUnavailableError, TurnoutError, UnfitError
 from turnout.gateway.access import Authenticate, open_access, shared_key
 from turnout.gateway.app import build_app
 from turnout.gateway.catalog import Catalog, Provider, ToolSupport
-from turnout.gateway.config.catalog_file import parse_catalog
-from turnout.gateway.config.policy_file import check_models
-from turnout.gateway.config.tables import close_match
 from turnout.gateway.engine import Engine, EngineStores
 from turnout.gateway.measure.live import LiveEvidence
 from turnout.gateway.measure.settle import Settled, discover, settle
-from turnout.gateway.measure.unavailable import ENVIRONMENT_PROVIDER, no_tool_support
+from turnout.gateway.measure.unavailable import no_tool_support
 from turnout.gateway.providers.openai_compatible import OpenAICompatible
 from turnout.gateway.server import serve
 from turnout.localmodel.models import find_installed, models_folder
 from turnout.localmodel.serve import LocalServer
-from turnout.runs.choose import choose_strategy
 from turnout.runs.owners import FileOwners, close_abandoned
 from turnout.runs.ports import Explanation, ModelAccess, Report, StrategyName
 from turnout.runs.record import RunRecords
@@ -46,6 +41,19 @@ from turnout.sandbox.repository import resolve
 from turnout.sandbox.steering import read_steering
 from turnout.sandbox.testrun import detect_test_command, list_test_files, run_tests
 from turnout.settings import Endpoint, Settings
+from turnout.sources import (
+    NO_MODEL,
+    abilities,
+    check_keys,
+    check_names,
+    choose,
+    in_force,
+    known_catalog,
+    local_catalog,
+    no_model,
+    provider_of,
+    was_discovered,
+)
 from turnout.store.affinity import AffinityStore
 from turnout.store.database import Database, open_database
 from turnout.store.probes import ProbesStore
@@ -67,18 +75,7 @@ __all__ = [
 
 _DATABASE: Final = "turnout.db"
 
-_LOCAL_PROVIDER: Final = ProviderName("local")
-
 _EXAMINED_SECONDS: Final = 10.0
-
-_MOST_PROBED: Final = 8
-"""Models of a server on this machine that are tried out where none is named."""
-
-_NO_MODEL: Final = (
-    "Set LLM_BASE_URL and LLM_API_KEY to an OpenAI-compatible endpoint, "
-    "or name deployments in turnout.toml (`turnout init`), "
-    "or fetch the local model with `turnout models pull`."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +136,23 @@ async def open_records(settings: Settings) -> AsyncIterator[RunRecords]:
 
 @asynccontextmanager
 async def open_gateway(
-    settings: Settings, *, host: str, port: int, key: str, report: Report
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    key: str,
+    report: Report,
+    on_receipt: Callable[[Receipt], None] | None = None,
 ) -> AsyncIterator[OpenGateway]:
-    """Serve the gateway on an address; without a key only to programs of this machine."""
+    """Serve the gateway on an address; without a key only to programs of this machine.
+
+    `on_receipt` is told of each request, and must not wait.
+    """
     clock = SystemClock()
     authenticate = shared_key(key) if key else open_access()
     async with open_database(_state(settings) / _DATABASE) as database, AsyncExitStack() as stack:
-        site = await _build_site(_Ground(settings, database, clock, stack), report, "unknown")
+        ground = _Ground(settings, database, clock, stack)
+        site = await _build_site(ground, report, "unknown", on_receipt)
         app = build_app(site.engine, authenticate)
         stack.push_async_callback(site.engine.close)
         bound = await stack.enter_async_context(serve(app, host=host, port=port))
@@ -157,7 +164,7 @@ async def list_models(endpoint: Endpoint, *, seconds: float) -> tuple[str, ...]:
     async with OpenAICompatible(SystemClock()) as upstream:
         try:
             async with asyncio.timeout(seconds):
-                return await discover(upstream, _provider_of(endpoint, connect_timeout=seconds))
+                return await discover(upstream, provider_of(endpoint, connect_timeout=seconds))
         except (ModelUnavailableError, TimeoutError):
             return ()
 
@@ -168,21 +175,42 @@ async def examine_sandbox(settings: Settings) -> Capabilities:
 
 
 async def examine_models(settings: Settings) -> Sequence[ModelSource]:
-    """Find out whether the models that the settings name can be reached, at no cost."""
+    """Find out whether the models that the settings name can be reached and used, at no cost."""
     local = _examine_local(settings)
     if settings.catalog.deployments:
         used = {d.provider for d in settings.catalog.deployments}
         providers = [p for name, p in settings.catalog.providers.items() if name in used]
     elif settings.endpoint is not None:
-        providers = [_provider_of(settings.endpoint)]
+        providers = [provider_of(settings.endpoint)]
     elif local.ok:
-        return [replace(local, needed=True)]
+        return [replace(local, needed=True), await _examine_choice(settings)]
     else:
-        return [ModelSource("any", False, "no model is configured", _NO_MODEL), local]
+        return [ModelSource("any", False, "no model is configured", NO_MODEL), local]
     async with OpenAICompatible(SystemClock()) as upstream:
         asked = await asyncio.gather(*(_examine(upstream, p) for p in providers))
     enough = any(source.ok for source in asked)
-    return [*(replace(source, needed=source.ok or not enough) for source in asked), local]
+    sources = [replace(source, needed=source.ok or not enough) for source in asked]
+    return [*sources, *([await _examine_choice(settings)] if enough else []), local]
+
+
+async def _examine_choice(settings: Settings) -> ModelSource:
+    """Find out whether the policy lets any model work on a run; tool support is not tried out."""
+    name = "choice"
+    try:
+        async with OpenAICompatible(SystemClock()) as upstream:
+            catalog = await known_catalog(settings, upstream)
+        settings = in_force(settings)
+        check_names(settings, catalog)
+        hopeful = tuple(
+            replace(d, tools="confirmed") if d.tools == "unknown" else d
+            for d in catalog.deployments
+        )
+        strategy = choose(settings, replace(catalog, deployments=hopeful), {})
+    except TurnoutError as error:
+        return ModelSource(name, False, error.message, error.mend)
+    untried = hopeful != catalog.deployments
+    later = "; whether it calls tools is tried out at first use" if untried else ""
+    return ModelSource(name, True, f"a model may work under the policy ({strategy}){later}")
 
 
 def _examine_local(settings: Settings) -> ModelSource:
@@ -197,6 +225,9 @@ def _examine_local(settings: Settings) -> ModelSource:
 
 
 async def _examine(upstream: OpenAICompatible, provider: Provider) -> ModelSource:
+    if provider.unset_key:
+        unset = f"{provider.unset_key} is not set"
+        return ModelSource(provider.name, False, unset, f"Export {provider.unset_key}.")
     try:
         async with asyncio.timeout(_EXAMINED_SECONDS):
             names = await discover(upstream, provider)
@@ -206,7 +237,7 @@ async def _examine(upstream: OpenAICompatible, provider: Provider) -> ModelSourc
         detail = f"{provider.base_url} did not answer within {_EXAMINED_SECONDS:.0f} s"
         return ModelSource(provider.name, False, detail, "Check the address and the network.")
     listed = "1 model" if len(names) == 1 else f"{len(names)} models"
-    return ModelSource(provider.name, True, f"{provider.base_url} lists {listed}")
+    return ModelSource(provider.name, True, f"{provider.base_url} has {listed}")
 
 
 def _state(settings: Settings) -> Path:
@@ -309,7 +340,6 @@ class _Models:
     async def _open(self, report: Report) -> ModelAccess:
         ground = self._ground
         site = await _build_site(ground, report, "absent")
-        _check_steps(site)
         strategy = _strategy(site)
         folder = ground.stack.enter_context(tempfile.TemporaryDirectory(prefix="turnout-"))
         app = build_app(site.engine, _private())
@@ -328,24 +358,33 @@ def _private() -> Authenticate:
     return open_access(name="agent")
 
 
-async def _build_site(ground: _Ground, report: Report, local_tools: ToolSupport) -> _Site:
+async def _build_site(
+    ground: _Ground,
+    report: Report,
+    local_tools: ToolSupport,
+    on_receipt: Callable[[Receipt], None] | None = None,
+) -> _Site:
     """Find the models, settle what is unknown of them, and make the engine.
 
     `local_tools` says whether the local model's tool support is worth a probe.
     """
     upstream = await ground.stack.enter_async_context(OpenAICompatible(ground.clock))
-    settings = ground.settings
-    if settings.catalog.deployments:
-        catalog = settings.catalog
-    elif settings.endpoint is not None:
-        catalog = await _endpoint_catalog(settings.endpoint, upstream)
-        settings = replace(settings, policy=replace(settings.policy, allow_unpriced=True))
+    settings = in_force(ground.settings)
+    if settings.catalog.deployments or settings.endpoint is not None:
+        catalog = await known_catalog(settings, upstream)
     else:
         catalog = await _local_catalog(ground, report, local_tools)
-    check_models(settings.policy, catalog)
-    if any(d.tools == "unknown" for d in catalog.deployments):
-        report("making sure of what the models can do")
-    settled = await settle(catalog, upstream, ProbesStore(ground.database), ground.clock)
+    check_names(settings, catalog)
+    check_keys(catalog)
+    settled = await settle(
+        catalog,
+        upstream,
+        ProbesStore(ground.database),
+        ground.clock,
+        lambda: report("making sure of what the models can do"),
+    )
+    if was_discovered(settings) and len(catalog.deployments) > 1:
+        report(f"{abilities(settled.catalog)}; set LLM_MODEL to use one only")
     evidence = LiveEvidence(ground.clock, settled.results)
     engine = Engine(
         policy=settings.policy,
@@ -356,41 +395,37 @@ async def _build_site(ground: _Ground, report: Report, local_tools: ToolSupport)
             ReceiptsStore(ground.database),
             SessionLedgerStore(ground.database),
             AffinityStore(ground.database),
+            on_receipt,
         ),
         clock=ground.clock,
     )
     return _Site(engine, settled, evidence, settings)
 
 
-def _check_steps(site: _Site) -> None:
-    """Raise `ConfigError` where a step asks for a model that is not there."""
-    deployments = site.settled.catalog.deployments
-    names = {"auto", *(d.model for d in deployments), *(d.id for d in deployments)}
-    for kind, step in site.settings.agent.steps.items():
-        if step.model not in names:
-            raise ConfigError(
-                f"The {kind} step is to use the model {step.model!r}, which no deployment has.",
-                mend=f"{close_match(step.model, sorted(names))} It comes from --model or from "
-                f"agent.steps.{kind}.model.",
-            )
-
-
 def _strategy(site: _Site) -> StrategyName:
     settings, settled = site.settings, site.settled
-    model = settings.agent.steps["act"].model
     try:
-        return choose_strategy(settings.policy, settled.catalog, site.evidence.snapshot(), model)
+        return choose(settings, settled.catalog, site.evidence.snapshot())
     except ModelUnavailableError:
         if [result.tools for result in settled.results] == ["absent"]:
-            deployment = settled.catalog.deployments[0]
-            provider = settled.catalog.providers[deployment.provider]
-            raise no_tool_support(settled.results[0], provider) from None
+            (result,) = settled.results
+            deployment = settled.catalog.deployment(result.deployment)
+            if deployment is not None:
+                provider = settled.catalog.providers[deployment.provider]
+                raise no_tool_support(result, provider) from None
         raise
 
 
 def _warnings(site: _Site) -> tuple[str, ...]:
     unpriced = [d.id for d in site.settled.catalog.deployments if d.price is None]
     warnings = [f"{error.message} {error.mend}" for error in site.settled.failures.values()]
+    catalog = site.settled.catalog
+    used = dict.fromkeys(d.provider for d in catalog.deployments)
+    warnings += [
+        f"{name} is left out: {catalog.providers[name].unset_key} is not set."
+        for name in used
+        if catalog.providers[name].unset_key
+    ]
     if unpriced and site.settings.policy.session.max_spend is not None:
         warnings.append(
             f"The price of {', '.join(unpriced)} is unknown: no cap on spend can count it."
@@ -398,42 +433,10 @@ def _warnings(site: _Site) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _provider_of(endpoint: Endpoint, *, connect_timeout: float = 10.0) -> Provider:
-    return Provider(
-        ProviderName(ENVIRONMENT_PROVIDER), endpoint.base_url, endpoint.api_key, connect_timeout
-    )
-
-
-async def _endpoint_catalog(endpoint: Endpoint, upstream: OpenAICompatible) -> Catalog:
-    provider = _provider_of(endpoint)
-    models = (endpoint.model,) if endpoint.model else await discover(upstream, provider)
-    if len(models) > (_MOST_PROBED if endpoint.local else 1):
-        shown = ", ".join(models[:8]) + (", …" if len(models) > 8 else "")
-        price = "take long" if endpoint.local else "cost money"
-        raise ModelUnavailableError(
-            f"{endpoint.base_url} has {len(models)} models, and trying them all would {price}.",
-            mend=f"Set LLM_MODEL to one of them: {shown}.",
-        )
-    rows: list[JsonObject] = [{"model": m, "provider": provider.name} for m in models]
-    catalog = parse_catalog(
-        {"providers": {provider.name: {"base_url": endpoint.base_url}}, "deployments": rows},
-        lambda _: None,
-    )
-    return replace(catalog, providers={provider.name: provider})
-
-
 async def _local_catalog(ground: _Ground, report: Report, tools: ToolSupport) -> Catalog:
     installed = find_installed(models_folder(ground.settings.home))
     if installed is None:
-        raise ModelUnavailableError("No model is configured.", mend=_NO_MODEL)
+        raise no_model()
     report(f"starting the local model {installed.model.name}")
     server = await ground.stack.enter_async_context(LocalServer(installed.path))
-    row: JsonObject = {
-        "model": server.model_name,
-        "provider": _LOCAL_PROVIDER,
-        "profile": "repair",
-        "tools": tools,
-        "price": {"input_usd": "0", "output_usd": "0"},
-    }
-    providers: JsonObject = {_LOCAL_PROVIDER: {"base_url": server.base_url}}
-    return parse_catalog({"providers": providers, "deployments": [row]}, lambda _: None)
+    return local_catalog(server.model_name, server.base_url, tools)

@@ -58,12 +58,34 @@ async def test_the_diff_applies_to_a_clean_checkout(
     pages.git("apply", str(tmp_path / "p.diff"))
     assert (pages.path / "pages.py").read_text() == PAGINATION_FIXED
     assert "Verdict: resolved" in shown.out
-    assert "apply_patch" in shown.out
+    assert "  apply_patch pages.py ✓\n" in shown.out
+    assert "  run_tests ✓ 3 passed\n" in shown.out
     (row,) = [row for row in listed if row["run_id"] == run["run_id"]]
     assert (row["outcome"], row["verdict"]) == ("answered", "resolved")
     missing = await turnout("runs", "show", "run-ffffffffffffff")
     assert missing.code == 1
     assert "run-ffffffffffffff" in missing.err
+
+
+async def test_the_whole_record_can_be_read_afterwards(
+    turnout: Command, pages: TinyRepository, tmp_path: Path
+) -> None:
+    """The line after a run names how; files and object are those that the run could have given."""
+    out = tmp_path / "out"
+    async with ScriptedModelServer(FIX, models=["m"]) as server:
+        run = await turnout.using(server.base_url)("run", TASK, "--repo", str(pages))
+    hint = run.err.splitlines()[-1].partition("turnout ")[2].split()
+    full = await turnout(*hint)
+    run_id = hint[2]
+    written = await turnout("runs", "show", run_id, "--output", str(out))
+    calls = (await turnout("runs", "show", run_id, "--json")).object["tool_calls"]
+    for part in (PLAN.text, "+    start = (number - 1) * size", "def page(", EXPLAIN.text):
+        assert part in full.out
+    assert "run_ended" in full.out
+    assert (written.code, written.out) == (0, f"Written to {out}.\n")
+    assert (out / "patch.diff").read_text() == (await turnout("runs", "diff", run_id)).out
+    assert [call["name"] for call in calls] == ["read_file", "apply_patch", "run_tests"]
+    assert "3 passed" in calls[-1]["result"]
 
 
 async def test_a_branch_gets_the_commit(turnout: Command, pages: TinyRepository) -> None:

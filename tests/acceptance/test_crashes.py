@@ -38,7 +38,7 @@ async def killed_run(turnout: Command, pages: TinyRepository, marker: str) -> No
     async with ScriptedModelServer(script, models=["m"]) as server:
         command = turnout.using(server.base_url)
         process = await command.start("run", TASK, "--repo", str(pages), "--surface", "shell")
-        await until(lambda: of_the_run(Path("/none"), f"sleep\0{marker}") != [], seconds=120)
+        await until(lambda: any(marker in line for line in processes().values()), seconds=120)
         process.kill()
         await process.communicate()
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 
-from tests.acceptance.command import PATCH, PLAN, READ, TASK, Command, ended
+from tests.acceptance.command import FIX, PATCH, PLAN, READ, TASK, Command, ended
 
 from turnout.testing.model_server import RecordedRequest, ScriptedModelServer, Turn
 from turnout.testing.repositories import TinyRepository
@@ -54,7 +54,7 @@ async def test_once_stops_after_the_step_and_keeps_the_diff(
         done = await ended(process)
         assert len(server.requests) == 3
     result = done.object
-    assert (done.code, result["outcome"]) == (0, "cancelled")
+    assert (done.code, result["exit_code"], result["outcome"]) == (130, 130, "cancelled")
     assert result["verdict"]["name"] == "resolved"
     assert "(number - 1)" in result["diff"]
     assert len(result["model_calls"]) == 3
@@ -74,9 +74,28 @@ async def test_twice_does_not_wait_for_the_model_and_keeps_the_diff(
         await heard(process, "press Ctrl-C again")
         press_ctrl_c(process)
         done = await ended(process, timeout=60)
-    assert done.code == 1
+    assert done.code == 130
     assert "(number - 1)" in done.out
     assert "Outcome: cancelled" in done.out
+
+
+async def test_diff_and_verdict_do_not_wait_for_the_explanation(
+    turnout: Command, pages: TinyRepository
+) -> None:
+    """They are there, once, while the model still writes; a stop then changes nothing of them."""
+    script = Script(*FIX[:-1], Turn(fault="stall"))
+    async with ScriptedModelServer(script, models=["m"]) as server:
+        command = turnout.using(server.base_url)
+        process = await command.start("run", TASK, "--repo", str(pages))
+        assert process.stdout is not None
+        seen = await asyncio.wait_for(process.stdout.readuntil(b"Verdict: resolved"), 120)
+        await asyncio.wait_for(script.last_asked.wait(), 60)
+        press_ctrl_c(process)
+        done = await ended(process, timeout=60)
+    assert b"(number - 1)" in seen
+    assert done.code == 0
+    assert "Outcome: answered. The model said that it was done." in done.out
+    assert "Verdict" not in done.out
 
 
 async def test_before_there_is_a_run_it_just_leaves(
@@ -127,7 +146,7 @@ async def test_pressed_over_and_over_it_leaves_in_order(
             await asyncio.sleep(0.01)
         done = await ended(process, timeout=60)
     assert "Traceback" not in done.err
-    assert done.code in {1, 130}
+    assert done.code == 130
     assert "cancelled" in (await turnout("runs", "list")).out.splitlines()[0]
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import aiohttp
 import openai
 import pytest
-from tests.acceptance.command import KEY, Command, ended
+from tests.acceptance.command import FIX, KEY, TASK, Command, ended
 
 from turnout import __version__
 from turnout.testing.model_server import Call, ScriptedModelServer, Turn
+from turnout.testing.repositories import TinyRepository
 
 TWO_MODELS = """
 [providers.p]
@@ -60,7 +61,10 @@ async def test_init_writes_a_file_that_names_what_was_found(turnout: Command) ->
     assert again.code == 2
     assert "--force" in again.err
     assert (turnout.folder / "turnout.toml").read_text() == text
-    assert (await command("init", "--force", "--json")).object["found"][:2] == ["env", "deepseek"]
+    assert (await command("init", "--force", "--json")).object["found"][:2] == [
+        "endpoint",
+        "deepseek",
+    ]
 
 
 async def test_doctor_finds_this_machine_fit(turnout: Command) -> None:
@@ -73,9 +77,49 @@ async def test_doctor_finds_this_machine_fit(turnout: Command) -> None:
     assert (done.code, done.object["fit"]) == (0, True), done.out
     assert checks["sandbox"]["ok"]
     assert checks["model: env"]["ok"]
-    assert "lists 1 model" in checks["model: env"]["detail"]
+    assert "has 1 model" in checks["model: env"]["detail"]
     assert shown.code == 0
     assert "turnout run can work here" in shown.out
+
+
+async def test_a_file_that_init_wrote_runs(turnout: Command, pages: TinyRepository) -> None:
+    """The endpoint's price is unknown, and the cap of the file does not shut it out."""
+    async with ScriptedModelServer(FIX, models=["foo"]) as server:
+        wrote = await turnout.using(server.base_url, model="foo")("init", "--output", "t/t.toml")
+        options = ("--repo", str(pages), "--config", "t/t.toml", "--json")
+        done = await turnout.where(LLM_API_KEY=KEY)("run", TASK, *options)
+    assert wrote.code == 0, wrote.err
+    assert done.code == 0, done.err
+    assert done.object["verdict"]["name"] == "resolved"
+
+
+async def test_doctor_is_not_content_where_the_policy_lets_no_model_work(
+    turnout: Command,
+) -> None:
+    """It asks the question of a run, and names the same ways out."""
+    async with ScriptedModelServer(models=["strong", "fast"]) as server:
+        text = TWO_MODELS.format(base_url=server.base_url)
+        turnout.configured(f'{text}[policy.session]\nmax_spend_usd = "1"\n')
+        done = await turnout.where(P_KEY=KEY)("doctor", "--json")
+    checks = {check["name"]: check for check in done.object["checks"]}
+    assert done.code == 4
+    assert checks["model: p"]["ok"]
+    assert "price unknown under a spend cap" in checks["model: choice"]["detail"]
+    assert "allow_unpriced" in checks["model: choice"]["mend"]
+
+
+async def test_a_missing_key_stops_only_what_would_use_it(
+    turnout: Command, pages: TinyRepository
+) -> None:
+    """Past runs are read without it; the check and the run name the variable."""
+    turnout.configured(TWO_MODELS.format(base_url="http://127.0.0.1:9/v1"))
+    assert (await turnout("runs", "list")).code == 0
+    seen = await turnout("doctor")
+    ran = await turnout("run", TASK, "--repo", str(pages))
+    assert seen.code == 4
+    assert "P_KEY is not set" in seen.out
+    assert ran.code == 2
+    assert "P_KEY is not set" in ran.err
 
 
 async def test_doctor_names_the_mend_of_what_is_missing(turnout: Command, tmp_path: Path) -> None:
@@ -83,7 +127,8 @@ async def test_doctor_names_the_mend_of_what_is_missing(turnout: Command, tmp_pa
     (tmp_path / "bin").mkdir()
     done = await turnout.where(PATH=str(tmp_path / "bin"))("doctor")
     assert done.code == 4
-    assert "apt install git" in done.out
+    assert "apt-get install git" in done.out
+    assert "bubblewrap: not installed. Run `sudo apt-get install bubblewrap`.\n" in done.out
     assert "bubblewrap" in done.out
     assert "LLM_BASE_URL" in done.out
 
@@ -107,7 +152,22 @@ async def test_the_gateway_serves_any_client_with_its_key(turnout: Command) -> N
         assert answer["choices"][0]["message"]["content"] == "hello"
         assert answer["routing"]["model"] == "m"
         process.send_signal(signal.SIGINT)
-        assert (await ended(process, timeout=30)).code == 0
+        done = await ended(process, timeout=30)
+    assert done.code == 0
+    (line,) = [line for line in done.err.splitlines() if "req-" in line]
+    assert line.split()[2:4] == ["m", "200"]
+    assert line.endswith("unpriced")
+    assert KEY not in done.err
+
+
+async def test_several_models_of_one_server_are_told_apart(turnout: Command) -> None:
+    """Which of them can work was tried out, and what would choose one."""
+    async with ScriptedModelServer(models=["a", "b"]) as server:
+        process = await turnout.using(server.base_url).start("gateway", "--port", "0", "--quiet")
+        await first_line(process)
+        process.send_signal(signal.SIGINT)
+        done = await ended(process, timeout=30)
+    assert "models: a, b; set LLM_MODEL to use one only" in done.err
 
 
 @pytest.mark.clients

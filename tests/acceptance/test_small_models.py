@@ -1,6 +1,6 @@
 """A small model repairs: real command, real sandbox, scripted replies that call no tool."""
 
-from tests.acceptance.command import EXPLAIN, TASK, Command
+from tests.acceptance.command import TASK, Command
 
 from turnout.testing.model_server import ScriptedModelServer, Turn
 from turnout.testing.repositories import TinyRepository
@@ -32,11 +32,13 @@ def page(items, number, size):
 
 async def test_the_tests_choose_among_the_replies(turnout: Command, pages: TinyRepository) -> None:
     """The wrong candidate is taken back, the right one is the diff, its docstring kept."""
-    async with ScriptedModelServer((WRONG, RIGHT, EXPLAIN), models=["small"]) as server:
+    async with ScriptedModelServer((WRONG, RIGHT), models=["small"]) as server:
         run = turnout.configured(CONFIGURATION.format(url=server.base_url))
         done = await run("run", TASK, "--repo", str(pages), "--json")
     result = done.object
     assert (done.code, result["outcome"], result["verdict"]["name"]) == (0, "answered", "resolved")
+    assert [call["kind"] for call in result["model_calls"]] == ["act", "act"]
+    assert "page in pages.py replaced" in result["explanation"]
     changed = [line for line in result["diff"].splitlines() if line[:1] in "+-"]
     assert changed[2:] == ["-    start = number * size", "+    start = (number - 1) * size"]
 

@@ -32,6 +32,18 @@ async def test_a_configuration_that_came_with_a_repository_sends_no_key(
     assert trusted.code == 0, trusted.err
 
 
+async def test_a_tracked_file_is_refused_before_it_is_looked_into(
+    turnout: Command, pages: TinyRepository
+) -> None:
+    """Whatever is wrong in it, that it is not trusted comes first."""
+    pages.commit("Configure", {"turnout.toml": "[no TOML"})
+    inside = Command(pages.path, turnout.environment)
+    refused = await inside("run", TASK, "--repo", ".")
+    assert refused.code == 2
+    assert "is part of a repository" in refused.err
+    assert "TOML" not in refused.err
+
+
 async def test_a_file_of_ones_own_in_the_checkout_is_read(
     turnout: Command, pages: TinyRepository
 ) -> None:

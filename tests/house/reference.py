@@ -9,7 +9,9 @@ WIDTH = 88
 
 def pages(group: click.Command, path: tuple[str, ...]) -> list[str]:
     """Return the help of a command and of all beneath it."""
-    context = click.Context(group, info_name=" ".join(path), terminal_width=WIDTH)
+    context = click.Context(
+        group, info_name=" ".join(path), terminal_width=WIDTH, **command.context_settings
+    )
     found = [f"## `{' '.join(path)}`\n\n```text\n{group.get_help(context)}\n```\n"]
     if isinstance(group, click.Group):
         for name in group.list_commands(context):

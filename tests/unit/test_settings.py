@@ -6,8 +6,10 @@ import pytest
 
 from turnout.errors import ConfigError
 from turnout.settings import (
+    ConfigFile,
     Settings,
     endpoint_present,
+    find_config,
     keys_present,
     load_settings,
     secret_named,
@@ -120,6 +122,22 @@ def test_a_named_file_wins_over_that_of_the_folder(tmp_path: Path) -> None:
         config=Path("b.toml"), environment={"TURNOUT_CONFIG": "a.toml"}, directory=tmp_path
     )
     assert both.agent.max_steps == 3
+
+
+def test_a_file_is_found_without_being_looked_into(tmp_path: Path) -> None:
+    """Whether it may be trusted is asked before anything in it can fail."""
+    assert find_config(environment={}, directory=tmp_path) is None
+    (tmp_path / "turnout.toml").write_text("not [TOML")
+    lying = find_config(environment={}, directory=tmp_path)
+    assert lying == ConfigFile(tmp_path / "turnout.toml", named=False)
+    named = find_config(environment={"TURNOUT_CONFIG": "turnout.toml"}, directory=tmp_path)
+    assert named == ConfigFile(tmp_path / "turnout.toml", named=True)
+
+
+def test_an_unset_key_is_no_error_yet(tmp_path: Path) -> None:
+    """Commands that ask no model work without it."""
+    text = UNKNOWN_MODEL.replace('["n"]', "[]").replace('/v1"', '/v1"\napi_key_env = "P_KEY"')
+    assert load(tmp_path, text).catalog.providers["p"].unset_key == "P_KEY"
 
 
 def test_no_folder_above_is_searched(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The answer step: a change described for the person who reviews it."""
 
+import re
 from collections.abc import AsyncIterator
 
 from turnout.agent.base import AgentConfig, ModelClient
@@ -12,6 +13,9 @@ from turnout.core.ids import RunId
 from turnout.core.runs import Patch, TestReport
 
 __all__ = ["explain", "plain_explanation"]
+
+_NAMED = 20
+_UNDERLINED = re.compile(r"[^\s,:;()`]+(?:::?[^\s,:;()`]+)*")
 
 
 async def explain(
@@ -45,8 +49,43 @@ async def explain(
     yield Explained(text or plain_explanation(patch, tests_after))
 
 
-def plain_explanation(patch: Patch, tests_after: TestReport | None) -> str:
-    """Describe a patch by what is known without a model: its files and our test run."""
-    changed = ", ".join(f"{file.path} ({file.status})" for file in patch.files)
+def plain_explanation(
+    patch: Patch,
+    tests_after: TestReport | None,
+    *,
+    tests_before: TestReport | None = None,
+    reason: str = "",
+) -> str:
+    """Describe a patch in Markdown by what is known without a model.
+
+    `reason` is the strategy's own word on what it changed; it comes first.
+    """
+    facts = [_changed(patch)]
+    if mended := _mended(tests_before, tests_after):
+        facts.append(mended)
     tests = "The tests were not run." if tests_after is None else headline(tests_after)
-    return f"{f'Changed: {changed}.' if changed else 'Nothing was changed.'}\nTests: {tests}"
+    facts.append(f"Tests: {_names_as_code(tests)}")
+    listed = "\n".join(f"- {fact}" for fact in facts)
+    return f"{_names_as_code(reason)}\n\n{listed}" if reason else listed
+
+
+def _changed(patch: Patch) -> str:
+    changed = ", ".join(f"`{file.path}` ({file.status})" for file in patch.files)
+    return f"Changed: {changed}." if changed else "Nothing was changed."
+
+
+def _mended(before: TestReport | None, after: TestReport | None) -> str:
+    if before is None or after is None:
+        return ""
+    passed = frozenset(after.passed)
+    mended = [test for test in before.failed if test in passed]
+    if not mended:
+        return ""
+    named = ", ".join(f"`{test}`" for test in mended[:_NAMED])
+    more = f" and {len(mended) - _NAMED} more" if len(mended) > _NAMED else ""
+    return f"Failed before, passes now: {named}{more}."
+
+
+def _names_as_code(text: str) -> str:
+    """Mark what Markdown would take for emphasis, such as `__init__`, as code."""
+    return _UNDERLINED.sub(lambda found: f"`{found[0]}`" if "_" in found[0] else found[0], text)

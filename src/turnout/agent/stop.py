@@ -85,7 +85,7 @@ def _answered(now: Situation) -> LoopEnded | None:
     text = message.content.strip()
     if not text or message.tool_calls or cut(turn.reply) or _is_written_call(text, now.surface):
         return None
-    return LoopEnded("answered", "The model answered without calling a tool.", text)
+    return LoopEnded("answered", "The model said that it was done.", text)
 
 
 def _idle(now: Situation) -> LoopEnded | Nudge | None:
@@ -148,7 +148,9 @@ def _repeats(now: Situation) -> list[int]:
 def _out_of_steps(now: Situation) -> LoopEnded | None:
     if act_steps(now.events) < now.config.max_steps:
         return None
-    return LoopEnded("step_limit", f"The limit of {now.config.max_steps} steps was reached.")
+    most = now.config.max_steps
+    steps = "1 step" if most == 1 else f"{most} steps"
+    return LoopEnded("step_limit", f"The limit of {steps} was reached.")
 
 
 def _is_written_call(text: str, surface: Surface) -> bool:

@@ -47,7 +47,7 @@ def command(*, as_json: bool, config: Path | None) -> int:
         say_json({"fit": fit, "checks": [_to_json(check) for check in checks]})
     else:
         _print(checks, colour=takes_colour(sys.stdout, allowed=settings.colour))
-        click.echo("\nFit: turnout run can work here." if fit else "\nNot fit: see above.")
+        click.echo(f"\n{'Fit: turnout run can work here' if fit else 'Not fit: see Required'}.")
     return 0 if fit else 4
 
 
@@ -62,18 +62,17 @@ def _python() -> _Check:
 
 def _git() -> _Check:
     found = shutil.which("git")
-    return _Check("git", found is not None, found or "not found", "Install it: apt install git.")
+    return _Check("git", found is not None, found or "not found", "Run `sudo apt-get install git`.")
 
 
 def _walls(walls: Capabilities) -> list[_Check]:
-    sandbox = _Check("sandbox", walls.usable, f"{walls.driver}: {walls.isolation or 'unusable'}")
-    return [
-        sandbox,
-        *(
-            _Check(f"sandbox: {name}", holds, "holds" if holds else "missing", text, needed=False)
-            for name, holds, text in walls.facts
-        ),
-    ]
+    if not walls.usable:
+        why = " ".join(f"{name}: {text}." for name, holds, text in walls.facts if not holds)
+        return [_Check("sandbox", False, "no sandbox can be made", why)]
+    facts = (
+        _Check(f"wall: {name}", holds, text, needed=False) for name, holds, text in walls.facts
+    )
+    return [_Check("sandbox", True, walls.isolation), *facts]
 
 
 async def _models(settings: Settings) -> list[_Check]:
@@ -107,10 +106,18 @@ def _to_json(check: _Check) -> JsonObject:
 
 
 def _print(checks: Sequence[_Check], *, colour: bool) -> None:
-    for check in checks:
-        word = "ok" if check.ok else "MISSING" if check.needed else "missing"
-        shade = "green" if check.ok else "red" if check.needed else "yellow"
-        mark = click.style(f"{word:8}", fg=shade) if colour else f"{word:8}"
-        click.echo(f"{mark} {check.name}: {safe(check.detail)}")
-        if not check.ok and check.mend:
-            click.echo(f"{'':8} {safe(check.mend)}")
+    width = max(len(check.name) for check in checks)
+    for title, needed in (("Required", True), ("Optional", False)):
+        if shown := [check for check in checks if check.needed == needed]:
+            click.echo(f"{title}:")
+        for check in shown:
+            _print_one(check, width, colour=colour)
+
+
+def _print_one(check: _Check, width: int, *, colour: bool) -> None:
+    word = f"{'ok' if check.ok else 'missing':7}"
+    shade = "green" if check.ok else "red" if check.needed else "yellow"
+    mark = click.style(word, fg=shade) if colour else word
+    click.echo(f"  {mark}  {check.name:{width}}  {safe(check.detail)}")
+    if not check.ok and check.mend:
+        click.echo(f"  {'':7}  {'':{width}}  {safe(check.mend)}")

@@ -14,6 +14,7 @@ import click
 from turnout.agent.tools.surfaces import SURFACES
 from turnout.cli.options import json_option, say_json
 from turnout.errors import UsageError
+from turnout.gateway.config.prices import known_price
 from turnout.settings import (
     CONFIG_NAME,
     Endpoint,
@@ -49,6 +50,7 @@ class Found:
     """Empty where the user has to choose."""
     key_variable: str | None = None
     free: bool = False
+    """A model server of this machine; an address alone may be a proxy to a paid one."""
     why: str = ""
     """How it was found, for people."""
 
@@ -79,6 +81,7 @@ def command(*, output: Path, force: bool, as_json: bool) -> int:
         )
     found = asyncio.run(_look())
     try:
+        output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(render(found), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}.") from error
@@ -99,7 +102,9 @@ def render(found: Sequence[Found]) -> str:
     template = Path(__file__).with_name("turnout.toml.template").read_text(encoding="utf-8")
     allow = ", ".join(_quoted(spec.name) for spec in SURFACES["guide"].specs)
     models = "".join(_provider(one) for one in found) or _EXAMPLE
-    return Template(template).substitute(models=models, pool=_pool(found), allow=allow)
+    return Template(template).substitute(
+        models=models, pool=_pool(found), allow=allow, unpriced=_unpriced(found)
+    )
 
 
 _EXAMPLE: Final = """
@@ -137,6 +142,23 @@ def _pool(found: Sequence[Found]) -> str:
     return f"pool = [{', '.join(map(_quoted, models))}]{note}"
 
 
+def _unpriced(found: Sequence[Found]) -> str:
+    """Return the line without which a cap on spend would shut models of unknown price out."""
+    dark = [
+        model
+        for one in found
+        for model in one.models
+        if not one.free and known_price(one.base_url, model) is None
+    ]
+    if not dark:
+        return "# allow_unpriced = true  # let models of unknown price serve; the cap misses them"
+    return (
+        f"# The price of {', '.join(dark)} is unknown: max_spend_usd does not count such calls.\n"
+        "# To have them counted, state a `price` under [[deployments]] and remove this line.\n"
+        "allow_unpriced = true"
+    )
+
+
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
@@ -156,7 +178,7 @@ async def _endpoint(endpoint: Endpoint) -> Found:
         listed = await _names(endpoint)
         models = listed if len(listed) == 1 or endpoint.local else ()
     key = "LLM_API_KEY" if endpoint.api_key else None
-    return Found("env", endpoint.base_url, models, key, endpoint.local, "LLM_BASE_URL is set")
+    return Found("endpoint", endpoint.base_url, models, key, why="LLM_BASE_URL is set")
 
 
 def _key(key: KnownKey) -> Found:

@@ -75,6 +75,7 @@ class CommandsByName(click.Group):
 
 @click.group(
     cls=CommandsByName,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Turn a task and a repository into a tested diff.\n\n"
     "\b\nStart here:\n"
     "  turnout doctor\n"
@@ -85,7 +86,8 @@ class CommandsByName(click.Group):
     "  1  ended without that\n"
     "  2  wrong usage or configuration\n"
     "  3  a cap or the policy stopped it\n"
-    "  4  the environment is not fit (sandbox, model, repository)",
+    "  4  the environment is not fit (sandbox, model, repository)\n"
+    "  130  interrupted",
 )
 @click.version_option(__version__, prog_name="turnout")
 def command() -> None:

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from rich.console import Console
@@ -20,7 +21,7 @@ from rich.progress import (
 from turnout.cli.options import json_option, say_json
 from turnout.core.json import JsonObject
 from turnout.errors import ModelUnavailableError
-from turnout.localmodel.fetch import Fetcher, Source
+from turnout.localmodel.fetch import Fetched, Fetcher, Source
 from turnout.localmodel.models import (
     DEFAULT_MODEL,
     KNOWN_MODELS,
@@ -33,7 +34,7 @@ from turnout.localmodel.models import (
 from turnout.localmodel.serve import LocalServer
 from turnout.settings import state_folder
 
-__all__ = ["command"]
+__all__ = ["command", "pulled_text"]
 
 
 @click.group(
@@ -75,14 +76,29 @@ def command() -> None:
 def _pull(*, name: str, origin: str, as_json: bool) -> int:
     """Fetch a model; an interrupted fetch from the hub is continued."""
     model = find_model(name)
-    fetcher = Fetcher(models_folder(state_folder()))
-    with _bar(model, shown=not as_json) as progress:
-        path = asyncio.run(fetcher.fetch(model, _source(origin), progress))
+    with _bar(model, shown=not as_json) as bar:
+        fetcher = Fetcher(models_folder(state_folder()), phase=bar.phase)
+        fetched = asyncio.run(fetcher.fetch(model, _source(origin), bar.progress))
     if as_json:
-        say_json({"model": model.name, "path": str(path), "size": model.size})
+        say_json(
+            {
+                "model": model.name,
+                "path": str(fetched.path),
+                "size": model.size,
+                "was_there": fetched.was_there,
+            }
+        )
     else:
-        click.echo(f"{model.name} is in {path}")
+        click.echo(pulled_text(model, fetched, origin))
     return 0
+
+
+def pulled_text(model: ModelFile, fetched: Fetched, origin: str) -> str:
+    """Return what became of a pull, and that its origin was not needed where it was not."""
+    if not fetched.was_there:
+        return f"{model.name} is in {fetched.path}"
+    unused = "" if origin in {"hub", "wheels"} else f"; {origin} was not read"
+    return f"{model.name} is already there: {fetched.path}{unused}"
 
 
 @command.command("list")
@@ -172,8 +188,14 @@ def _source(origin: str) -> Source:
             return Path(origin).expanduser()
 
 
+class _Bar(NamedTuple):
+    progress: Callable[[int], None]
+    phase: Callable[[str], None]
+
+
 @contextmanager
-def _bar(model: ModelFile, *, shown: bool) -> Iterator[Callable[[int], None]]:
+def _bar(model: ModelFile, *, shown: bool) -> Iterator[_Bar]:
+    """Draw a bar that is gone when the work is done or has failed."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -181,6 +203,10 @@ def _bar(model: ModelFile, *, shown: bool) -> Iterator[Callable[[int], None]]:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not shown, transient=True) as bar:
         task = bar.add_task(model.name, total=model.size)
-        yield lambda have: bar.update(task, completed=have)
+        yield _Bar(
+            progress=lambda have: bar.update(task, completed=have),
+            phase=lambda text: bar.update(task, description=f"{model.name}: {text}"),
+        )

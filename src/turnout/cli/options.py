@@ -10,7 +10,7 @@ import click
 from turnout.core.json import JsonValue, ascii_json
 from turnout.errors import ConfigError
 from turnout.sandbox.repository import is_tracked
-from turnout.settings import Settings, load_settings
+from turnout.settings import Settings, find_config, load_settings
 
 __all__ = ["config_option", "json_option", "read_settings", "say_json"]
 
@@ -38,16 +38,15 @@ def read_settings(config: Path | None) -> Settings:
     """Return what was set; a file that came with a repository counts only where it is named.
 
     Such a file could send keys of this machine wherever it likes: `ConfigError` says how to trust
-    it.
+    it, before anything in it is looked at.
     """
-    settings = load_settings(config=config)
-    file = settings.config_file
-    if file is not None and not settings.config_named and asyncio.run(is_tracked(file)):
+    found = find_config(config=config)
+    if found is not None and not found.named and asyncio.run(is_tracked(found.path)):
         raise ConfigError(
-            f"{file} is part of a repository, which does not get to configure this machine.",
-            mend=f"Read it first; to trust it, name it: --config {file.name}.",
+            f"{found.path} is part of a repository, which does not get to configure this machine.",
+            mend=f"Read it first; to trust it, name it: --config {found.path.name}.",
         )
-    return settings
+    return load_settings(config=config)
 
 
 def say_json(value: JsonValue) -> None:

@@ -1,9 +1,9 @@
 """A run as it happens: a live line on a terminal, plain lines elsewhere."""
 
-import json
 import time
-from collections.abc import Callable
-from typing import Final, Protocol, TextIO
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Final, NamedTuple, Protocol, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -12,26 +12,29 @@ from rich.text import Text
 
 from turnout.cli.report import cost_text, report_text
 from turnout.cli.terminal import safe, takes_colour
+from turnout.cli.tool_lines import call_text, outcome_text
 from turnout.core.events import (
     Entry,
     Event,
+    LoopEnded,
     ModelCallDone,
     ModelCallFailed,
     Notice,
     PatchMade,
     PlanMade,
+    RunEnded,
     RunStarted,
     TestsRan,
+    ToolCallDone,
     ToolCallIntended,
     VerdictGiven,
     WorkspaceReady,
 )
-from turnout.core.tools import ToolCall
+from turnout.core.tools import ToolCall, ToolResult
 from turnout.runs.summary import RunResult, advance
 
-__all__ = ["LiveProgress", "PlainProgress", "Progress", "Silence", "line_of", "progress_on"]
+__all__ = ["Line", "LiveProgress", "PlainProgress", "Progress", "Silence", "Story", "progress_on"]
 
-_SHOWN_ARGUMENT: Final = 60
 _REFRESH: Final = 4
 """Redraws per second of the live line."""
 
@@ -45,6 +48,10 @@ class Progress(Protocol):
 
     def show(self, entry: Entry) -> None:
         """Show an entry that is on record."""
+        ...
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Leave the screen to something else for a while."""
         ...
 
     def close(self) -> None:
@@ -61,8 +68,59 @@ class Silence:
     def show(self, entry: Entry) -> None:
         """Ignore it."""
 
+    def aside(self) -> AbstractContextManager[None]:
+        """Do nothing."""
+        return nullcontext()
+
     def close(self) -> None:
         """Do nothing."""
+
+
+class Line(NamedTuple):
+    """A line of a run's story."""
+
+    text: str
+    """As it came: hostile, and possibly with line breaks."""
+    style: str
+
+
+class Story:
+    """Tells the events of a run in lines, a tool call together with its result."""
+
+    def __init__(self) -> None:
+        self._open: list[ToolCall] = []
+
+    @property
+    def under_way(self) -> str:
+        """The newest tool call that has no result yet; empty where there is none."""
+        return call_text(self._open[-1]) if self._open else ""
+
+    def lines(self, event: Event) -> list[Line]:
+        """Return what an event adds; most add one line, some none."""
+        match event:
+            case ToolCallIntended(call=call):
+                self._open.append(call)
+                return []
+            case ToolCallDone(result=result):
+                return [self._used(result)]
+            case LoopEnded() | RunEnded():
+                return self.rest()
+            case _:
+                text = _line_of(event)
+                return [Line(text, _style(event))] if text else []
+
+    def rest(self) -> list[Line]:
+        """Return the calls that got no result, and forget them."""
+        left = [Line(f"  {call_text(call)} (no result)", "yellow") for call in self._open]
+        self._open.clear()
+        return left
+
+    def _used(self, result: ToolResult) -> Line:
+        unknown = ToolCall(result.call_id, "a tool", "")
+        call = next((call for call in self._open if call.id == result.call_id), unknown)
+        self._open = [other for other in self._open if other is not call]
+        outcome = outcome_text(call, result)
+        return Line(f"  {call_text(call)} {outcome}", "red" if result.is_error else "")
 
 
 class PlainProgress:
@@ -70,15 +128,20 @@ class PlainProgress:
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
+        self._story = Story()
 
     def say(self, text: str) -> None:
         """Write the line."""
         self._write(safe(text))
 
     def show(self, entry: Entry) -> None:
-        """Write the entry's line, if it has one."""
-        if line := line_of(entry.event):
-            self._write(safe(line))
+        """Write the entry's lines, if it has any."""
+        for line in self._story.lines(entry.event):
+            self._write(safe(line.text))
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Do nothing: every line stands."""
+        return nullcontext()
 
     def close(self) -> None:
         """Do nothing: every line stands."""
@@ -90,16 +153,11 @@ class LiveProgress:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._result: RunResult | None = None
+        self._story = Story()
         self._start = time.monotonic()
         self._note = "starting"
         self._spinner = Spinner("dots")
-        self._live = Live(
-            console=console,
-            get_renderable=self._status,
-            refresh_per_second=_REFRESH,
-            transient=True,
-        )
-        self._live.start()
+        self._live = self._started()
 
     def say(self, text: str) -> None:
         """Show what is being waited for."""
@@ -107,14 +165,33 @@ class LiveProgress:
         self._console.print(Text(self._note, style="dim"))
 
     def show(self, entry: Entry) -> None:
-        """Print the entry's line above and bring the live one up to date."""
+        """Print the entry's lines above and bring the live one up to date."""
         self._result = advance(self._result, entry)
-        if line := line_of(entry.event):
-            self._console.print(Text(safe(line), style=_style(entry.event)))
+        for line in self._story.lines(entry.event):
+            self._console.print(Text(safe(line.text), style=line.style))
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the live line away until the block ends."""
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live = self._started()
 
     def close(self) -> None:
         """Take the live line away."""
         self._live.stop()
+
+    def _started(self) -> Live:
+        live = Live(
+            console=self._console,
+            get_renderable=self._status,
+            refresh_per_second=_REFRESH,
+            transient=True,
+        )
+        live.start()
+        return live
 
     def _status(self) -> Spinner:
         elapsed = f"{time.monotonic() - self._start:.0f} s"
@@ -127,8 +204,12 @@ class LiveProgress:
         if self._result.step is None:
             return [self._result.run_id, "preparing the workspace"]
         step = self._result.step
-        models = [safe(call.routing.model) for call in self._result.calls[-1:]]
-        return [f"step {step.step} {step.kind}", *models, cost_text(self._result)]
+        state = [f"step {step.step} {step.kind}"]
+        if self._result.calls:
+            state += [safe(self._result.calls[-1].routing.model), cost_text(self._result)]
+        if under_way := self._story.under_way:
+            state.append(safe(under_way))
+        return state
 
 
 def progress_on(stream: TextIO, *, colour: bool) -> Progress:
@@ -145,8 +226,7 @@ def progress_on(stream: TextIO, *, colour: bool) -> Progress:
     return PlainProgress(write)
 
 
-def line_of(event: Event) -> str:
-    """Return the line of an event; empty where it is not worth one."""
+def _line_of(event: Event) -> str:
     match event:
         case RunStarted(base_commit=commit, strategy=strategy):
             return f"run started at {commit[:12]}, strategy {strategy}"
@@ -163,25 +243,12 @@ def line_of(event: Event) -> str:
             return f"step {step} {kind}: {routing.model}, {latency / 1000:.1f} s"
         case ModelCallFailed(step=step, kind=kind, error=error):
             return f"step {step} {kind}: no answer: {error}"
-        case ToolCallIntended(call=call):
-            return f"  {call.name} {_argument(call)}".rstrip()
         case PatchMade(patch=patch):
             return f"patch: {len(patch.files)} changed" if patch else "patch: nothing changed"
         case VerdictGiven(verdict=verdict):
             return f"verdict: {verdict.name}"
         case _:
             return ""
-
-
-def _argument(call: ToolCall) -> str:
-    """Return the first argument of a call, which tells the most, on one line."""
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except ValueError:
-        return "(arguments that are no JSON)"
-    first = next(iter(arguments.values()), "") if isinstance(arguments, dict) else ""
-    text = " ".join(str(first).split())
-    return text if len(text) <= _SHOWN_ARGUMENT else f"{text[:_SHOWN_ARGUMENT]}…"
 
 
 def _style(event: Event) -> str:

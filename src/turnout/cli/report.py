@@ -1,22 +1,55 @@
 """A finished run on the screen, as a JSON object, and as an exit code."""
 
+import shutil
 from collections import Counter
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, TextIO
 
 import click
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.text import Text
 
-from turnout.cli.terminal import coloured_diff, plural, safe
+from turnout.cli.terminal import coloured_diff, plural, safe, takes_colour
 from turnout.core.json import JsonObject
 from turnout.core.money import format_usd
 from turnout.core.runs import TestReport, Verdict
 from turnout.runs.export import result_object
 from turnout.runs.summary import RunResult
 
-__all__ = ["cost_text", "exit_code", "report_text", "result_json", "result_text"]
+__all__ = [
+    "Screen",
+    "closing_text",
+    "cost_text",
+    "exit_code",
+    "judged_text",
+    "report_text",
+    "result_json",
+    "screen_of",
+]
 
 _GOOD: Final = frozenset({"resolved", "no_regression"})
 _UNFIT_STATUS: Final = frozenset({None, 401, 402, 404, 429, 502, 503, 504})
 """Answers of the gateway after which it is the model's side that has to be mended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What a result is shown on."""
+
+    width: int | None = None
+    """Columns of a terminal; None for a pipe or a file, which get text as it is."""
+    colour: bool = False
+
+    def show(self, text: str) -> None:
+        """Print on standard output."""
+        click.echo(text, color=self.colour)
+
+
+def screen_of(stream: TextIO, *, colour: bool) -> Screen:
+    """Return the screen that a stream leads to; `colour` says whether the user wants any."""
+    width = shutil.get_terminal_size().columns if stream.isatty() else None
+    return Screen(width, takes_colour(stream, allowed=colour))
 
 
 def exit_code(result: RunResult) -> int:
@@ -25,6 +58,8 @@ def exit_code(result: RunResult) -> int:
     last = result.failed_calls[-1] if result.failed_calls else None
     if result.outcome in {"capped", "refused"}:
         return 3
+    if result.outcome == "cancelled":
+        return 130
     if verdict in _GOOD:
         return 0
     if verdict == "no_tests" and result.patch and result.outcome == "answered":
@@ -39,17 +74,35 @@ def result_json(result: RunResult, code: int, delivery: JsonObject | None) -> Js
     return {**result_object(result), "delivery": delivery, "exit_code": code}
 
 
-def result_text(result: RunResult, *, colour: bool) -> str:
-    """Return a finished run for a person: diff, explanation, verdict and what it took."""
-    parts = []
-    if result.patch:
-        diff = result.patch.diff.decode(errors="backslashreplace")
-        parts.append(coloured_diff(diff, colour=colour))
-    if result.explanation:
-        parts.append(safe(result.explanation.strip()))
-    summary = [_verdict_text(result.verdict, colour=colour), _ending(result), _spent(result)]
-    parts.append("\n".join(line for line in summary if line))
-    return "\n\n".join(parts)
+def judged_text(result: RunResult, screen: Screen) -> str:
+    """Return the diff and what our tests say of it."""
+    verdict = _verdict_text(result.verdict, colour=screen.colour)
+    if not result.patch:
+        return verdict
+    diff = result.patch.diff.decode(errors="backslashreplace")
+    return f"{coloured_diff(diff, colour=screen.colour)}\n\n{verdict}"
+
+
+def closing_text(result: RunResult, screen: Screen) -> str:
+    """Return what comes after the verdict: the explanation, how the run ended, what it took."""
+    ending = f"{_ending(result)}\n{_spent(result)}"
+    explanation = result.explanation.strip()
+    return f"{_markdown(explanation, screen)}\n\n{ending}" if explanation else ending
+
+
+def _markdown(text: str, screen: Screen) -> str:
+    """Lay Markdown out for a terminal; elsewhere it stays as it was written."""
+    if screen.width is None:
+        return safe(text)
+    console = Console(width=screen.width, force_terminal=True, color_system="standard")
+    # Links stay text: what is clicked is what is read. Entities such as `&#x202e;` become
+    # characters only here, so what is laid out is made safe once more.
+    lines = console.render_lines(Markdown(safe(text), hyperlinks=False), pad=False)
+    with console.capture() as shown:
+        for line in lines:
+            parts = [(safe(part.text), part.style or "") for part in line if not part.control]
+            console.print(Text.assemble(*parts), soft_wrap=True)
+    return "\n".join(line.rstrip() for line in shown.get().strip("\n").split("\n"))
 
 
 def cost_text(result: RunResult) -> str:

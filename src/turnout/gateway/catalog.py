@@ -30,6 +30,8 @@ class Provider:
     """Seconds."""
     idle_timeout: float = 300.0
     """Seconds without a byte before the upstream counts as stalled."""
+    unset_key: str = ""
+    """Variable that should hold the key and is not set: nothing is asked of this provider."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The one way through the gateway: admission, decision, serving, receipt."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from turnout.core.policies import Policy, SessionCaps
 from turnout.core.receipts import Decision, Receipt
 from turnout.errors import GatewayError, TurnoutError
 from turnout.gateway.catalog import Catalog
-from turnout.gateway.decide import decide
+from turnout.gateway.decide import decide, mend_of
 from turnout.gateway.exchange import (
     Caller,
     Completion,
@@ -49,6 +49,8 @@ class EngineStores:
     receipts: ReceiptStore
     ledger: SessionLedger
     affinity: AffinityStore
+    on_receipt: Callable[[Receipt], None] | None = None
+    """Told of each receipt once it is written; it must not wait."""
 
 
 class Engine:
@@ -186,7 +188,8 @@ class Engine:
 
     async def _write(self, trail: Trail) -> None:
         stores, serving = self._stores, trail.serving
-        writes = [stores.receipts.add(trail.receipt(self._clock.monotonic()))]
+        receipt = trail.receipt(self._clock.monotonic())
+        writes = [stores.receipts.add(receipt)]
         if trail.reserved:
             writes.append(release(stores.ledger, trail.request_id, trail.cost or Micros(0)))
         if trail.calls and serving is not None:
@@ -196,6 +199,8 @@ class Engine:
             )
         # Together, so that a store may commit them at once.
         await asyncio.gather(*writes)
+        if stores.on_receipt is not None:
+            stores.on_receipt(receipt)
 
 
 def _report(trail: Trail) -> RoutingReport:
@@ -211,5 +216,5 @@ def _none_eligible(decision: Decision) -> GatewayError:
         f"No model of the catalog may serve this request: {reasons or 'the catalog is empty'}.",
         status=503,
         code="no_eligible_model",
-        mend="Change the request, the policy's pool, or the catalog.",
+        mend=mend_of(reasons) or "Change the request, the policy's pool, or the catalog.",
     )

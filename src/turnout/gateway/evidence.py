@@ -36,3 +36,5 @@ class Evidence:
     ttft_ms_p50: float | None = None
     tokens_per_second_p50: float | None = None
     latency_samples: int = 0
+    lost: bool = False
+    """Whether its last attempt, a moment ago, brought no answer at all."""

@@ -125,10 +125,9 @@ class UpstreamError(Exception):
         self.timed_out = timed_out
         """True where the upstream was silent for too long."""
 
-    @property
-    def sentence(self) -> str:
-        """What went wrong, as a sentence."""
-        text = str(self)
+    def sentence(self, who: str) -> str:
+        """Return what went wrong as a sentence about `who`; the message itself names nobody."""
+        text = f"{who} {self}"
         return text if text.endswith((".", "!", "?")) else f"{text}."
 
     @property

@@ -1,13 +1,15 @@
 """The file from the model hub, continued where an earlier try ended."""
 
+import os
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import aiohttp
 
 from turnout.core.clock import Clock
-from turnout.localmodel.place import CHUNK, Place, Progress, unavailable
+from turnout.localmodel.place import CHUNK, Place, Progress
 
 __all__ = ["HUB", "download"]
 
@@ -32,7 +34,7 @@ async def download(place: Place, progress: Progress, *, hub: str, clock: Clock) 
             why = await _try_once(session, url, place, progress)
             idle = 0 if _size(place.part) - had >= CHUNK else idle + 1
             if why and idle >= _IDLE_TRIES:
-                raise unavailable(model, f"{why} What came is kept; the next try continues it.")
+                raise place.unavailable(f"{why}{_kept(place.part)}")
             if why:
                 await clock.sleep(2.0**idle)
 
@@ -51,11 +53,11 @@ async def _try_once(
                 async for chunk in response.content.iter_chunked(CHUNK):
                     have += len(chunk)
                     if have > place.model.size:
-                        raise unavailable(place.model, f"{url} sends more than it should.")
+                        raise place.unavailable(f"{url} sends more than it should.")
                     file.write(chunk)
                     progress(have)
     except (aiohttp.ClientError, TimeoutError) as error:
-        return f"the connection to {url} failed: {str(error) or type(error).__name__}."
+        return f"the connection to {urlsplit(url).hostname} failed ({_what_broke(error)})."
     return "" if have == place.model.size else f"{url} ended after {have:,} bytes."
 
 
@@ -65,12 +67,32 @@ def _check(response: aiohttp.ClientResponse, place: Place, have: int) -> None:
     if status in {408, 429} or status >= 500:
         response.raise_for_status()
     if status not in {HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT}:
-        raise unavailable(model, f"{response.url} answered {status} {response.reason}.")
+        raise place.unavailable(f"{response.url} answered {status} {response.reason}.")
     rest = model.size - (have if status == HTTPStatus.PARTIAL_CONTENT else 0)
     length = response.content_length
     if length is not None and length != rest:
         why = f"{response.url} offers {length:,} bytes where {rest:,} were expected."
-        raise unavailable(model, why)
+        raise place.unavailable(why)
+
+
+def _what_broke(error: aiohttp.ClientError | TimeoutError) -> str:
+    match error:
+        case aiohttp.ClientResponseError():
+            return f"it answered {error.status}"
+        case aiohttp.ClientConnectorDNSError():
+            return "its name does not resolve"
+        case aiohttp.ClientConnectorError():
+            code = error.os_error.errno
+            return os.strerror(code).lower() if code else "network error"
+        case TimeoutError():
+            return "nothing came for too long"
+        case _:
+            return "it broke off"
+
+
+def _kept(part: Path) -> str:
+    size = _size(part)
+    return f" The {size:,} bytes that came are kept; the next try continues them." if size else ""
 
 
 def _size(path: Path) -> int:

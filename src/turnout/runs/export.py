@@ -4,7 +4,7 @@ from turnout.core.events import ModelCallDone, ModelCallFailed
 from turnout.core.json import JsonObject
 from turnout.core.runs import FileChange, TestReport, Verdict
 from turnout.core.usage import Usage
-from turnout.runs.summary import RunResult
+from turnout.runs.summary import RunResult, ToolUse
 
 __all__ = ["result_object"]
 
@@ -32,6 +32,7 @@ def result_object(result: RunResult) -> JsonObject:
         "usage": _usage(result.usage),
         "model_calls": [_call(call) for call in result.calls],
         "failed_calls": [_failed(call) for call in result.failed_calls],
+        "tool_calls": [_tool(use) for use in result.tool_calls],
         "steps": result.steps,
         "seconds": round(result.seconds, 3),
         "warnings": list(result.warnings),
@@ -104,4 +105,15 @@ def _failed(call: ModelCallFailed) -> JsonObject:
         "status": call.status,
         "code": call.code,
         "error": call.error,
+    }
+
+
+def _tool(use: ToolUse) -> JsonObject:
+    return {
+        "step": use.step,
+        "name": use.call.name,
+        "arguments": use.call.arguments,
+        "result": use.result.content if use.result else None,
+        "is_error": use.result.is_error if use.result else None,
+        "seconds": None if use.seconds is None else round(use.seconds, 3),
     }

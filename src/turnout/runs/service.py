@@ -54,7 +54,8 @@ class RunService:
             await work
         finally:
             work.cancel()
-            await asyncio.wait({work})
+            # How it ends is on record; whoever gave it up waits for its end, not for its errors.
+            await asyncio.gather(work, return_exceptions=True)
         if result is not None:
             yield result
 

@@ -18,6 +18,8 @@ from turnout.core.events import (
     RunStarted,
     StepStarted,
     TestsRan,
+    ToolCallDone,
+    ToolCallIntended,
     VerdictGiven,
     WorkspaceReady,
 )
@@ -25,13 +27,25 @@ from turnout.core.ids import RunId
 from turnout.core.money import Micros
 from turnout.core.runs import Outcome, Patch, TestReport, Verdict
 from turnout.core.tasks import Task
+from turnout.core.tools import ToolCall, ToolResult
 from turnout.core.usage import Usage
 from turnout.runs.ports import StrategyName
 
-__all__ = ["RunResult", "advance", "fold"]
+__all__ = ["RunResult", "ToolUse", "advance", "fold"]
 
 _NOTHING = Patch(b"", ())
 _FREE = Micros(0)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A tool call, and what came of it."""
+
+    step: int
+    call: ToolCall
+    result: ToolResult | None = None
+    """None where it is under way or was given up."""
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +65,7 @@ class RunResult:
     plan: str = ""
     calls: tuple[ModelCallDone, ...] = ()
     failed_calls: tuple[ModelCallFailed, ...] = ()
+    tool_calls: tuple[ToolUse, ...] = ()
     usage: Usage = field(default_factory=Usage)
     cost: Micros = _FREE
     """Sum of the costs that are known."""
@@ -139,9 +154,22 @@ def _with_work(result: RunResult, event: Event) -> RunResult:
             )
         case ModelCallFailed():
             return replace(result, failed_calls=(*result.failed_calls, event))
+        case ToolCallIntended(step=step, call=call):
+            return replace(result, tool_calls=(*result.tool_calls, ToolUse(step, call)))
+        case ToolCallDone():
+            return replace(result, tool_calls=_with_result(result.tool_calls, event))
         case LoopEnded(answer=answer) if answer:
             return replace(result, explanation=answer)
         case Explained(text=text) if text:
             return replace(result, explanation=text)
         case _:
             return result
+
+
+def _with_result(uses: tuple[ToolUse, ...], done: ToolCallDone) -> tuple[ToolUse, ...]:
+    """Give the oldest open call of that id its result: ids come again in later steps."""
+    for at, use in enumerate(uses):
+        if use.result is None and use.call.id == done.result.call_id:
+            closed = replace(use, result=done.result, seconds=done.seconds)
+            return (*uses[:at], closed, *uses[at + 1 :])
+    return uses

@@ -46,7 +46,7 @@ _DIFF_SECONDS: Final = 120.0
 """For comparing the workspace with its base, also after an urgent stop."""
 
 _ASKED: Final = frozenset({"answered", "step_limit", "stuck"})
-"""Outcomes after which a model can be asked for one more thing: to describe the change."""
+"""Outcomes of the loop after which its model can be asked to describe the change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,8 @@ class RunWorker:
             await self._record.add(end)
 
     async def _stages(self, intake: Intake) -> RunEnded:
-        await self._say(*intake.notices)
+        for notice in intake.notices:
+            await self._record.add(notice)
         await self._warn(*self._access.warnings)
         base = await self._prepare(intake)
         opening = await self._open(intake, base)
@@ -132,7 +133,7 @@ class RunWorker:
             opening.report, closing.report, work.patch, opening.files, steered=closing.steered
         )
         await self._record.add(VerdictGiven(verdict))
-        await self._explain(intake, work, closing.report)
+        await self._explain(intake, work, opening.report, closing.report)
         return RunEnded(work.end.outcome, work.end.reason)
 
     async def _prepare(self, intake: Intake) -> BaseRef:
@@ -198,7 +199,7 @@ class RunWorker:
                 if self._stop.asked and not progress.open:
                     break
         except StoppedError:
-            await self._say(Notice("The step under way was given up."))
+            await self._record.add(Notice("The step under way was given up."))
         finally:
             await _close(events)
         stopped = LoopEnded("cancelled", "Stopped by the user.")
@@ -244,12 +245,24 @@ class RunWorker:
         steered = tuple(path for path in paths if earlier.get(path) != later.get(path))
         return _Closing(await suite.run(sandbox, command), steered)
 
-    async def _explain(self, intake: Intake, work: _Work, after: TestReport | None) -> None:
-        """Have the change described; a stop meanwhile leaves the run as it ended."""
+    async def _explain(
+        self,
+        intake: Intake,
+        work: _Work,
+        before: TestReport | None,
+        after: TestReport | None,
+    ) -> None:
+        """Have the change described; a stop meanwhile leaves the run as it ended.
+
+        A model that only repairs is too small to be believed: the facts describe its change.
+        """
         if not work.patch:
             return
-        if work.end.outcome not in _ASKED or self._stop.asked:
-            await self._record.add(Explained(plain_explanation(work.patch, after)))
+        repaired = self._access.strategy == "repair"
+        if repaired or work.end.outcome not in _ASKED or self._stop.asked:
+            reason = work.end.reason if repaired and work.end.outcome == "answered" else ""
+            facts = plain_explanation(work.patch, after, tests_before=before, reason=reason)
+            await self._record.add(Explained(facts))
             return
         subject = Explanation(
             self._record.run_id, work.next_step, intake.task.prompt, work.patch, after
@@ -263,12 +276,9 @@ class RunWorker:
         finally:
             await _close(events)
 
-    async def _say(self, *notices: Notice) -> None:
-        for notice in notices:
-            await self._record.add(notice)
-
     async def _warn(self, *texts: str) -> None:
-        await self._say(*(Notice(text, "warning") for text in texts))
+        for text in texts:
+            await self._record.add(Notice(text, "warning"))
 
     @asynccontextmanager
     async def _sandbox(self, base: BaseRef) -> AsyncIterator[Sandbox]:

@@ -165,7 +165,9 @@ class BubblewrapDriver:
         try:
             walls = await self._found()
         except SandboxUnavailableError as error:
-            fact = ("bubblewrap", False, str(error))
+            # The name of the fact comes before it, and a full stop after it.
+            why = str(error).removeprefix("bubblewrap is ").removesuffix(".")
+            fact = ("bubblewrap", False, why)
             return Capabilities(self.name, False, "none", (fact,))
         return Capabilities(self.name, True, walls.isolation, _facts(walls))
 
@@ -246,9 +248,11 @@ def _facts(walls: _Walls) -> tuple[tuple[str, bool, str], ...]:
         ("namespaces", True, "user, mount, process, network, ipc, host name"),
         ("system call filter", True, walls.machine),
         (
-            "nested user namespaces refused twice",
+            "no nested user namespaces",
             nested,
-            "" if nested else "only the filter refuses them: install bubblewrap 0.8 or newer",
+            "refused by bubblewrap and by the filter"
+            if nested
+            else "only the filter refuses them: install bubblewrap 0.8 or newer",
         ),
         ("control groups", walls.cgroups.version > 0, walls.cgroups.advice or walls.cgroups.name),
         ("python inside", True, walls.interpreter.path),
@@ -308,7 +312,7 @@ def _find_walls(program: str | None) -> _Walls:
     bubblewrap = find_bubblewrap(program)
     failure = SandboxUnavailableError(
         "There is no Python 3.8 or newer for the inside of a sandbox.",
-        mend="Run `apt-get install python3` as root.",
+        mend="Run `sudo apt-get install python3`.",
     )
     for interpreter in candidates():
         try:

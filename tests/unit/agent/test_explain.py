@@ -1,7 +1,7 @@
 """The description of a change."""
 
 from turnout.agent.base import AgentConfig
-from turnout.agent.explain import explain
+from turnout.agent.explain import explain, plain_explanation
 from turnout.core.events import Event, Explained, ModelCallFailed, Notice
 from turnout.core.ids import RunId
 from turnout.core.runs import FileChange, Patch, TestReport
@@ -46,7 +46,7 @@ async def test_facts_take_the_place_of_a_model_that_fails() -> None:
     for answer in (Refusal(402, "Capped.", "session_spend_cap"), Turn("")):
         events = await explained(ScriptedModelClient(others={"answer": answer}))
         assert events[-1] == Explained(
-            "Changed: a.py (modified).\nTests: 2 passed, 0 failed (exit 0)"
+            "- Changed: `a.py` (modified).\n- Tests: 2 passed, 0 failed (exit 0)"
         )
         assert any(isinstance(event, Notice | ModelCallFailed) for event in events)
 
@@ -63,5 +63,19 @@ async def test_no_model_is_asked_about_nothing() -> None:
     """An empty patch needs no call."""
     client = ScriptedModelClient()
     events = await explained(client, Patch(b"", ()), None)
-    assert events == [Explained("Nothing was changed.\nTests: The tests were not run.")]
+    assert events == [Explained("- Nothing was changed.\n- Tests: The tests were not run.")]
     assert not client.requests
+
+
+def test_the_facts_name_what_was_replaced_and_what_passes_now() -> None:
+    """Names that Markdown would take for emphasis are marked as code."""
+    before = TestReport("pytest", 1, ("t::a",), ("t::b", "t::gone"), 0.2, "")
+    reason = "All tests pass with candidate 1: Box.__init__ in a_b.py replaced."
+    text = plain_explanation(PATCH, TESTS, tests_before=before, reason=reason)
+    assert text.split("\n") == [
+        "All tests pass with candidate 1: `Box.__init__` in `a_b.py` replaced.",
+        "",
+        "- Changed: `a.py` (modified).",
+        "- Failed before, passes now: `t::b`.",
+        "- Tests: 2 passed, 0 failed (exit 0)",
+    ]

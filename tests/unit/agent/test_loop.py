@@ -135,7 +135,15 @@ async def test_the_step_limit_ends_the_run() -> None:
     """Act steps are counted, the plan is not."""
     turns = [Turn(calls=(Call("read_file", {"path": f"{n}.py"}),)) for n in range(3)]
     workshop = Workshop(config=AgentConfig(max_steps=3))
-    assert (await workshop.work(ScriptedModelClient(*turns))).end.outcome == "step_limit"
+    end = (await workshop.work(ScriptedModelClient(*turns))).end
+    assert (end.outcome, end.reason) == ("step_limit", "The limit of 3 steps was reached.")
+
+
+async def test_one_step_is_no_steps() -> None:
+    """The reason is for people."""
+    one = Workshop(config=AgentConfig(max_steps=1))
+    end = (await one.work(ScriptedModelClient(Turn(calls=(READ,))))).end
+    assert end.reason == "The limit of 1 step was reached."
 
 
 async def test_the_same_call_with_the_same_result_is_nudged_then_stuck() -> None:

@@ -1,6 +1,7 @@
 """The file that `turnout init` writes is right, whatever was found."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,19 @@ def test_the_routing_of_a_start(tmp_path: Path) -> None:
     assert policy.tools.mode == "dry_run"
     assert policy.tools.allow == ("list_files", "read_file", "run_tests", "apply_patch")
     assert (policy.session.max_requests, policy.session.max_spend) == (200, 2_000_000)
+
+
+def test_a_cap_does_not_shut_out_what_has_no_price(tmp_path: Path) -> None:
+    """The one model of an endpoint is admitted; the file says that the cap misses it."""
+    chosen = replace(UNCHOSEN, models=("foo",))
+    assert parsed(tmp_path, chosen).policy.allow_unpriced
+    assert "The price of foo is unknown" in render((chosen,))
+
+
+def test_known_prices_stay_under_the_cap(tmp_path: Path) -> None:
+    """Nothing is let past it without need."""
+    known = Found("openai", "https://api.openai.com/v1", ("gpt-4o",))
+    assert not parsed(tmp_path, known, LOCAL).policy.allow_unpriced
 
 
 def test_keys_are_named_and_never_written(tmp_path: Path) -> None:

@@ -108,6 +108,15 @@ def test_every_listed_command_is_there_and_says_what_the_list_says() -> None:
     assert command.get_command(context, "nope") is None
 
 
+@pytest.mark.parametrize("argv", [["-h"], ["run", "-h"], ["runs", "show", "-h"]])
+def test_the_short_help_option_is_taken_everywhere(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever types it gets help."""
+    assert run(argv) == 0
+    assert "-h, --help" in capsys.readouterr().out
+
+
 def test_what_the_system_refuses_is_said_in_its_words(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,12 @@
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from turnout.cli.models import command
+from turnout.cli.models import command, pulled_text
 from turnout.errors import ModelUnavailableError, UsageError
+from turnout.localmodel.fetch import Fetched
 from turnout.localmodel.models import DEFAULT_MODEL
 
 
@@ -51,6 +53,16 @@ def test_a_file_of_another_size_is_refused(turnout_models, tmp_path):
     (tmp_path / "small.gguf").write_bytes(b"x")
     with pytest.raises(ModelUnavailableError, match=r"small\.gguf has 1 bytes"):
         turnout_models("pull", "--from", str(tmp_path / "small.gguf"), "--json")
+
+
+def test_a_file_that_was_not_needed_is_said():
+    """A model that is there already is not taken from where the option says."""
+    there = Fetched(Path("/m/tiny.gguf"), was_there=True)
+    name = DEFAULT_MODEL.name
+    assert pulled_text(DEFAULT_MODEL, there, "hub") == f"{name} is already there: /m/tiny.gguf"
+    assert pulled_text(DEFAULT_MODEL, there, "/d/x.gguf").endswith("; /d/x.gguf was not read")
+    fresh = Fetched(there.path, was_there=False)
+    assert pulled_text(DEFAULT_MODEL, fresh, "/d/x.gguf") == f"{name} is in /m/tiny.gguf"
 
 
 def test_serving_what_is_not_here_names_the_command_that_fetches_it(turnout_models):

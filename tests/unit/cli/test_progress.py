@@ -7,26 +7,33 @@ from rich.console import Console
 from tests.unit.runs.parts import COMMIT, FAILING, NO_PATCH, PATCH, TASK
 from tests.unit.runs.test_summary import STARTED, call, record
 
-from turnout.cli.progress import LiveProgress, PlainProgress, Silence, line_of, progress_on
+from turnout.cli.progress import LiveProgress, PlainProgress, Silence, Story, progress_on
 from turnout.core.events import (
     Event,
     Explained,
+    LoopEnded,
     ModelCallFailed,
     Notice,
     PatchMade,
     PlanMade,
     StepStarted,
     TestsRan,
+    ToolCallDone,
     ToolCallIntended,
     WorkspaceReady,
 )
 from turnout.core.ids import ToolCallId
-from turnout.core.tools import ToolCall
+from turnout.core.tools import ToolCall, ToolResult
 
 
 def tool(arguments: str) -> ToolCallIntended:
     """Return a tool call with these arguments."""
     return ToolCallIntended(1, ToolCall(ToolCallId("c"), "read_file", arguments))
+
+
+def done(content: str = "text", *, is_error: bool = False) -> ToolCallDone:
+    """Return the result of that tool call."""
+    return ToolCallDone(1, ToolResult(ToolCallId("c"), content, is_error), 0.1)
 
 
 @pytest.mark.parametrize(
@@ -39,11 +46,7 @@ def tool(arguments: str) -> ToolCallIntended:
         (TestsRan("before", FAILING), "tests before: 1 failed, 1 passed"),
         (PlanMade("Look.\n"), "plan:\nLook."),
         (call(1), "step 1 act: m, 0.0 s"),
-        (tool('{"path": "a\\nb"}'), "  read_file a b"),
-        (tool("{}"), "  read_file"),
-        (tool('{"path"'), "  read_file (arguments that are no JSON)"),
-        (tool("[1]"), "  read_file"),
-        (tool('{"path": "' + "x" * 99 + '"}'), f"  read_file {'x' * 60}…"),
+        (tool("{}"), ""),
         (PatchMade(PATCH), "patch: 1 changed"),
         (PatchMade(NO_PATCH), "patch: nothing changed"),
         (Explained("shown at the end"), ""),
@@ -51,7 +54,28 @@ def tool(arguments: str) -> ToolCallIntended:
 )
 def test_an_event_is_one_line_or_none(event: Event, line: str) -> None:
     """What a person wants to follow, and no more."""
-    assert line_of(event) == line
+    assert "".join(told.text for told in Story().lines(event)) == line
+
+
+def test_a_call_and_its_result_are_one_line() -> None:
+    """An error does not look like a success."""
+    story = Story()
+    assert story.lines(tool('{"path": "a.py"}')) == []
+    assert story.under_way == "read_file a.py"
+    (line,) = story.lines(done())
+    assert (line.text, line.style, story.under_way) == ("  read_file a.py ✓", "", "")
+    story.lines(tool('{"path": "b.py"}'))
+    (line,) = story.lines(done("No such file.\nLook.", is_error=True))
+    assert (line.text, line.style) == ("  read_file b.py ✗ No such file.", "red")
+
+
+def test_a_call_without_a_result_is_told_at_the_end() -> None:
+    """It shows what was going on when a run was stopped."""
+    story = Story()
+    story.lines(tool('{"path": "a.py"}'))
+    (line,) = story.lines(LoopEnded("cancelled", "Stopped."))
+    assert line.text == "  read_file a.py (no result)"
+    assert story.rest() == []
 
 
 def test_plain_lines_cannot_steer_the_terminal() -> None:
@@ -59,10 +83,10 @@ def test_plain_lines_cannot_steer_the_terminal() -> None:
     lines: list[str] = []
     progress = PlainProgress(lines.append)
     progress.say("starting\x07")
-    for entry in record(STARTED, tool('{"path": "\\u001b[2J"}'), Explained("")):
+    for entry in record(STARTED, tool('{"path": "\\u001b[2J"}'), done(), Explained("")):
         progress.show(entry)
     progress.close()
-    assert lines == [r"starting\x07", lines[1], r"  read_file \x1b[2J"]
+    assert lines == [r"starting\x07", lines[1], r"  read_file \x1b[2J ✓"]
 
 
 def test_the_live_line_tells_step_model_and_cost() -> None:
@@ -70,13 +94,39 @@ def test_the_live_line_tells_step_model_and_cost() -> None:
     out = StringIO()
     progress = LiveProgress(Console(file=out, force_terminal=True, width=120, highlight=False))
     progress.say("starting the local model")
-    for entry in record(STARTED, StepStarted(3, "act", "latency"), call(2_000_000), tool("{}")):
+    step = StepStarted(3, "act", "latency")
+    for entry in record(STARTED, step, call(2_000_000), tool("{}"), done()):
         progress.show(entry)
     progress.close()
     shown = out.getvalue()
     assert "starting the local model" in shown
     assert "step 3 act · m · $2.00" in shown
     assert "  read_file" in shown
+
+
+def test_no_cost_is_shown_before_one_is_known() -> None:
+    """Nothing looks free before it was paid for."""
+    out = StringIO()
+    progress = LiveProgress(Console(file=out, force_terminal=True, width=120, highlight=False))
+    for entry in record(STARTED, StepStarted(1, "act", "latency"), tool("{}")):
+        progress.show(entry)
+    progress.close()
+    assert "step 1 act · read_file" in out.getvalue()
+    assert "$" not in out.getvalue()
+
+
+def test_the_live_line_leaves_the_screen_to_something_else_and_comes_back() -> None:
+    """What is printed meanwhile stays whole."""
+    out = StringIO()
+    progress = LiveProgress(Console(file=out, force_terminal=True, width=120, highlight=False))
+    with progress.aside():
+        before = len(out.getvalue())
+        out.write("the diff\n")
+        meanwhile = out.getvalue()[before:]
+    progress.say("explaining")
+    progress.close()
+    assert meanwhile == "the diff\n"
+    assert "explaining" in out.getvalue()
 
 
 def test_markup_in_hostile_text_stays_text() -> None:

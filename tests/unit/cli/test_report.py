@@ -6,7 +6,14 @@ import pytest
 from tests.unit.runs.parts import NO_PATCH, PATCH
 from tests.unit.runs.test_summary import STARTED, call, record
 
-from turnout.cli.report import exit_code, report_text, result_json, result_text
+from turnout.cli.report import (
+    Screen,
+    closing_text,
+    exit_code,
+    judged_text,
+    report_text,
+    result_json,
+)
 from turnout.core.events import ModelCallFailed
 from turnout.core.runs import Outcome, Patch, TestReport, Verdict, VerdictName
 from turnout.runs.summary import RunResult, fold
@@ -29,7 +36,8 @@ def ended(verdict: VerdictName | None, outcome: Outcome, patch: Patch = PATCH) -
         ("no_tests", "step_limit", PATCH, 1),
         ("not_resolved", "answered", PATCH, 1),
         ("tests_touched", "answered", PATCH, 1),
-        (None, "cancelled", PATCH, 1),
+        (None, "cancelled", PATCH, 130),
+        ("resolved", "cancelled", PATCH, 130),
         ("not_resolved", "stuck", NO_PATCH, 1),
         ("not_resolved", "capped", PATCH, 3),
         ("resolved", "capped", PATCH, 3),
@@ -54,11 +62,19 @@ def test_a_model_that_cannot_be_reached_is_an_unfit_environment(
     assert exit_code(replace(run, outcome="failed", verdict=None)) == code
 
 
-def test_the_summary_says_what_was_done_and_what_it_took() -> None:
-    """Diff, verdict, outcome, models and cost are there."""
-    run = replace(fold(record(STARTED, call(1_250_000))), outcome="answered", patch=PATCH)
-    text = result_text(replace(run, reason="It answered."), colour=False)
-    assert "+b" in text
+def test_diff_and_verdict_stand_before_the_rest_is_known() -> None:
+    """They are shown while the change is still being described."""
+    judged = judged_text(ended("resolved", "answered"), Screen())
+    assert "+b" in judged
+    assert judged.endswith("Verdict: resolved. Said so.")
+    assert "Outcome" not in judged
+
+
+def test_the_summary_says_how_it_ended_and_what_it_took() -> None:
+    """Explanation, outcome, models and cost are there."""
+    run = replace(fold(record(STARTED, call(1_250_000))), outcome="answered", explanation="Why.")
+    text = closing_text(replace(run, reason="It answered."), Screen())
+    assert text.startswith("Why.\n\n")
     assert "Outcome: answered. It answered." in text
     assert "1 model call (m × 1)" in text
     assert "$1.25" in text
@@ -66,7 +82,7 @@ def test_the_summary_says_what_was_done_and_what_it_took() -> None:
 
 def test_unpriced_is_said() -> None:
     """An unknown price never looks like nothing."""
-    assert "unpriced" in result_text(fold(record(STARTED, call(None))), colour=False)
+    assert "unpriced" in closing_text(fold(record(STARTED, call(None))), Screen())
 
 
 def test_the_object_has_the_exit_code_and_the_delivery() -> None:
@@ -89,3 +105,38 @@ def test_the_object_has_the_exit_code_and_the_delivery() -> None:
 def test_a_test_run_in_a_few_words(report: TestReport, text: str) -> None:
     """Also where the runner names no tests."""
     assert report_text(report) == text
+
+
+def explained(text: str, screen: Screen) -> str:
+    """Return how an explanation is shown."""
+    return closing_text(replace(ended("resolved", "answered"), explanation=text), screen)
+
+
+def test_markdown_is_laid_out_for_a_terminal_and_left_alone_in_a_pipe() -> None:
+    """Nobody has to read marks, and a file gets what was written."""
+    text = "The **start** of `page`:\n\n* one"
+    assert explained(text, Screen()).startswith(text)
+    shown = explained(text, Screen(width=60, colour=True))
+    assert "**" not in shown
+    assert "`" not in shown
+    assert "\x1b[1mstart\x1b[0m" in shown
+    assert "one" in shown
+
+
+def test_a_narrow_terminal_breaks_no_word() -> None:
+    """Lines end between words."""
+    text = "paginated bookings overlap whenever somebody subtracts minutes carelessly"
+    shown = explained(text, Screen(width=16))
+    lines = shown.split("Outcome")[0].split("\n")
+    assert [word for line in lines for word in line.split()] == text.split()
+    assert max(map(len, lines)) <= 16
+
+
+def test_markdown_cannot_steer_the_terminal() -> None:
+    """Neither directly, nor by entities, nor by links that hide where they lead."""
+    text = "a\x1b[2Jb &#x202e;c&#27;[2J [here](https://elsewhere.example/)"
+    shown = explained(text, Screen(width=200))
+    assert "\x1b[2J" not in shown
+    assert "\u202e" not in shown
+    assert "\x1b]8" not in shown
+    assert "https://elsewhere.example/" in shown

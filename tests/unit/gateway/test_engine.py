@@ -116,12 +116,15 @@ class Rig:
         self.clock = FrozenClock()
         self.ledger = MemorySessionLedgerStore()
         self.evidence = LiveEvidence(self.clock)
+        self.observed: list[Receipt] = []
         self.engine = Engine(
             policy=self.policy,
             catalog=CATALOG,
             upstream=self.upstream,
             evidence=self.evidence,
-            stores=EngineStores(self.receipts, self.ledger, MemoryAffinityStore()),
+            stores=EngineStores(
+                self.receipts, self.ledger, MemoryAffinityStore(), self.observed.append
+            ),
             clock=self.clock,
         )
 
@@ -222,3 +225,25 @@ async def test_receipts_are_read_by_their_own_key_only() -> None:
     await rig.engine.complete(CALLER, PLAIN_REQUEST, ID)
     assert await rig.engine.receipt(CALLER, ID) == rig.written()[ID]
     assert await rig.engine.receipt(Caller("other"), ID) is None
+
+
+async def test_an_observer_reads_each_receipt_that_was_written() -> None:
+    """The one on record, of requests that were refused too."""
+    rig = Rig()
+    await rig.engine.complete(CALLER, PLAIN_REQUEST, ID)
+    unknown = replace(PLAIN_REQUEST, model="nobody")
+    with pytest.raises(GatewayError):
+        await rig.engine.complete(CALLER, unknown, RequestId("req-2"))
+    assert rig.observed == list(rig.written().values())
+
+
+@pytest.mark.faults
+async def test_a_deployment_that_was_not_reached_is_lost_until_it_answers() -> None:
+    """An answer with an error status is an answer."""
+    for status, lost in ((None, True), (500, False)):
+        rig = Rig(ScriptedUpstream([UpstreamError("x", status=status) for _ in range(2)]))
+        with pytest.raises(GatewayError):
+            await rig.engine.complete(CALLER, PLAIN_REQUEST, ID)
+        assert any(seen.lost for seen in rig.evidence.snapshot().values()) == lost
+        await rig.engine.complete(CALLER, PLAIN_REQUEST, RequestId("req-2"))
+        assert not any(seen.lost for seen in rig.evidence.snapshot().values())

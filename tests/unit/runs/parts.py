@@ -9,7 +9,7 @@ from turnout.core.ids import RunId
 from turnout.core.runs import FileChange, Patch, TestReport
 from turnout.core.tasks import Task
 from turnout.errors import ModelUnavailableError, SandboxError
-from turnout.runs.ports import ModelAccess
+from turnout.runs.ports import ModelAccess, StrategyName
 from turnout.runs.service import RunService
 from turnout.runs.stop import Stop
 from turnout.runs.summary import RunResult
@@ -162,13 +162,14 @@ class Models:
     """Ready at once, or not at all."""
 
     error: ModelUnavailableError | None = None
+    strategy: StrategyName = "loop"
 
     async def open(self, report: Callable[[str], None]) -> ModelAccess:
         """Return access without a client, or raise the error."""
         report("asking the models")
         if self.error:
             raise self.error
-        return ModelAccess(None, "loop")
+        return ModelAccess(None, self.strategy)
 
 
 @dataclass

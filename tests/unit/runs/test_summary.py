@@ -21,14 +21,17 @@ from turnout.core.events import (
     RunStarted,
     StepStarted,
     TestsRan,
+    ToolCallDone,
+    ToolCallIntended,
     VerdictGiven,
     WorkspaceReady,
 )
-from turnout.core.ids import DeploymentId, ModelId, ProviderName, RequestId, RunId
+from turnout.core.ids import DeploymentId, ModelId, ProviderName, RequestId, RunId, ToolCallId
 from turnout.core.inference import RoutingReport
 from turnout.core.messages import AssistantMessage
 from turnout.core.money import Micros
 from turnout.core.runs import Verdict
+from turnout.core.tools import ToolCall, ToolResult
 from turnout.core.usage import Usage
 from turnout.runs.export import result_object
 from turnout.runs.summary import advance, fold
@@ -134,8 +137,37 @@ def test_the_object_for_scripts_names_every_call_and_failure() -> None:
     assert result["priced"] is False
 
 
+def test_the_object_for_scripts_holds_each_tool_call_with_its_result() -> None:
+    """An id that comes again belongs to another call; one without a result is still open."""
+    same = ToolCallId("call_0")
+    first = ToolCallIntended(1, ToolCall(same, "run", '{"command": "make"}'))
+    second = ToolCallIntended(2, ToolCall(same, "read_file", '{"path": "a"}'))
+    failed = ToolCallDone(1, ToolResult(same, "no make", is_error=True), 0.25)
+    made = result_object(fold(record(STARTED, first, failed, second)))["tool_calls"]
+    assert made == [
+        {
+            "step": 1,
+            "name": "run",
+            "arguments": '{"command": "make"}',
+            "result": "no make",
+            "is_error": True,
+            "seconds": 0.25,
+        },
+        {
+            "step": 2,
+            "name": "read_file",
+            "arguments": '{"path": "a"}',
+            "result": None,
+            "is_error": None,
+            "seconds": None,
+        },
+    ]
+
+
 EVENTS = st.sampled_from(
     [
+        ToolCallIntended(1, ToolCall(ToolCallId("c"), "run", "{}")),
+        ToolCallDone(1, ToolResult(ToolCallId("c"), "exit 0"), 0.1),
         call(3),
         call(None),
         Notice("careful", "warning"),

@@ -1,6 +1,8 @@
 """One run from its base to its verdict, whatever happens on the way."""
 
 import asyncio
+import gc
+from datetime import datetime
 
 import pytest
 from tests.unit.runs.parts import (
@@ -18,23 +20,28 @@ from tests.unit.runs.parts import (
 )
 
 from turnout.core.events import (
+    Entry,
+    Event,
     LoopEnded,
     ModelCallFailed,
     ModelCallIntended,
+    RunEnded,
     StepStarted,
     ToolCallDone,
     ToolCallIntended,
 )
-from turnout.core.ids import ToolCallId
+from turnout.core.ids import RunId, ToolCallId
 from turnout.core.tasks import Task
 from turnout.core.tools import ToolCall, ToolResult
 from turnout.errors import (
     ModelUnavailableError,
     SandboxDiedError,
     SandboxUnavailableError,
+    StoreError,
     UsageError,
 )
 from turnout.sandbox.repository import Resolved
+from turnout.testing.stores import MemoryRecordStore
 
 CALL = ToolCall(ToolCallId("c1"), "run_tests", "{}")
 TOOL = (ToolCallIntended(1, CALL), ToolCallDone(1, ToolResult(CALL.id, "ok"), 0.1))
@@ -113,6 +120,21 @@ async def test_a_run_that_was_cut_short_keeps_its_diff_and_asks_no_model(outcome
     assert result.verdict.name == "resolved"
     assert room.agent.explanations == 0
     assert "pages.py" in result.explanation
+
+
+async def test_a_repair_is_described_by_facts_alone() -> None:
+    """The model behind it is not asked: what was replaced, what passes now, which files."""
+    end = LoopEnded("answered", "All tests pass with candidate 2: page in pages.py replaced.")
+    room = Room(agent=Agent((end,)), models=Models(strategy="repair"))
+    result = await room.run()
+    assert room.agent.explanations == 0
+    assert result.explanation.split("\n") == [
+        end.reason,
+        "",
+        "- Changed: `pages.py` (modified).",
+        "- Failed before, passes now: `t.py::b`.",
+        "- Tests: 2 passed, 0 failed (exit 0)",
+    ]
 
 
 async def test_without_a_diff_nothing_is_tested_again() -> None:
@@ -233,6 +255,37 @@ async def test_a_run_given_up_from_outside_says_so_on_record_and_closes_its_sand
     assert row.outcome == "cancelled"
     assert "patch_made" in [e.event.type for e in await room.store.entries(row.run_id)]
     assert room.driver.boxes[-1].did[-1] == "close"
+
+
+class FullStore(MemoryRecordStore):
+    """Has no room left for the end of a run."""
+
+    async def append(self, run_id: RunId, epoch: int, event: Event, at: datetime) -> Entry:
+        """Refuse the end."""
+        if isinstance(event, RunEnded):
+            raise StoreError("The disk is full.")
+        return await super().append(run_id, epoch, event, at)
+
+
+async def test_an_error_of_a_run_given_up_is_no_noise() -> None:
+    """Whoever gave it up has left: nobody is shown a traceback."""
+    said: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: said.append(told["message"]))
+    hanging = asyncio.Event()
+
+    async def hang() -> None:
+        hanging.set()
+        await asyncio.Event().wait()
+
+    room = Room(agent=Agent((hang,)), store=FullStore())
+    task = asyncio.ensure_future(room.run())
+    await hanging.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+    del task
+    gc.collect()
+    assert said == []
 
 
 async def test_a_defect_of_a_strategy_loses_nothing() -> None:

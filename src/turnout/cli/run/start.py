@@ -14,14 +14,21 @@ import click
 
 from turnout.cli.options import config_option, json_option, read_settings, say_json
 from turnout.cli.progress import Silence, progress_on
-from turnout.cli.report import exit_code, result_json, result_text
+from turnout.cli.report import (
+    Screen,
+    closing_text,
+    exit_code,
+    judged_text,
+    result_json,
+    screen_of,
+)
 from turnout.cli.run.deliver import Destination, destination
 from turnout.cli.run.signals import stop_on_signals
-from turnout.cli.terminal import safe, takes_colour
-from turnout.core.events import Entry
+from turnout.cli.terminal import safe
+from turnout.core.events import Entry, VerdictGiven
 from turnout.core.tasks import SurfaceName, Task
 from turnout.errors import UsageError
-from turnout.runs.summary import RunResult
+from turnout.runs.summary import RunResult, fold
 from turnout.settings import Settings
 from turnout.wiring import open_service
 
@@ -42,6 +49,7 @@ class _Request:
     settings: Settings
     destination: Destination
     as_json: bool
+    screen: Screen
 
 
 @click.command(
@@ -55,7 +63,8 @@ class _Request:
     "  1  the run ended without that, or the diff could not be delivered\n"
     "  2  wrong usage or configuration\n"
     "  3  a cap or the policy stopped the run\n"
-    "  4  the environment is not fit (sandbox, model, repository)",
+    "  4  the environment is not fit (sandbox, model, repository)\n"
+    "  130  interrupted; the diff so far is on record",
 )
 @click.argument("task", metavar="TASK")
 @click.option("--repo", default=".", metavar="PATH|URL", help="Git repository; default: here.")
@@ -112,7 +121,8 @@ def command(
         wanted.repository, settings.host_environment, apply=apply_, branch=branch, output=output
     )
     try:
-        return asyncio.run(_run(_Request(wanted, settings, where, as_json)))
+        screen = screen_of(sys.stdout, colour=settings.colour)
+        return asyncio.run(_run(_Request(wanted, settings, where, as_json, screen)))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
@@ -139,6 +149,7 @@ async def _run(request: _Request) -> int:
     progress = Silence() if request.as_json else progress_on(sys.stderr, colour=colour)
     entries: list[Entry] = []
     result: RunResult | None = None
+    judged = False
     try:
         await request.destination.check()
         async with (
@@ -153,15 +164,29 @@ async def _run(request: _Request) -> int:
                     signals.started = True
                     entries.append(item)
                     progress.show(item)
+                    if isinstance(item.event, VerdictGiven) and not request.as_json:
+                        with progress.aside():
+                            judged = _show_judged(fold(entries), request.screen)
     finally:
         progress.close()
     if result is None:
         raise RuntimeError("the run ended without a result")
-    return await _present(request, result, entries)
+    return await _present(request, result, entries, judged=judged)
 
 
-async def _present(request: _Request, result: RunResult, entries: Sequence[Entry]) -> int:
-    """Deliver and print a finished run; return the exit code."""
+def _show_judged(result: RunResult, screen: Screen) -> bool:
+    """Print diff and verdict; False where nobody takes them, which must not end the run."""
+    try:
+        screen.show(f"{judged_text(result, screen)}\n")
+    except OSError:
+        return False
+    return True
+
+
+async def _present(
+    request: _Request, result: RunResult, entries: Sequence[Entry], *, judged: bool
+) -> int:
+    """Deliver a finished run and return the exit code; `judged`: diff and verdict are printed."""
     where = request.destination
     delivered = await where.deliver(result, entries)
     code = exit_code(result)
@@ -171,9 +196,10 @@ async def _present(request: _Request, result: RunResult, entries: Sequence[Entry
         delivery = None if where.kind == "none" else delivered.to_json(where.kind)
         say_json(result_json(result, code, delivery))
         return code
-    colour = takes_colour(sys.stdout, allowed=request.settings.colour)
-    click.echo(result_text(result, colour=colour), color=colour)
+    if not judged:
+        request.screen.show(f"{judged_text(result, request.screen)}\n")
+    request.screen.show(closing_text(result, request.screen))
     if delivered.text:
         click.echo(safe(delivered.text), err=not delivered.done)
-    click.echo(f"\nThe whole record: turnout runs show {result.run_id}", err=True)
+    click.echo(f"\nThe whole record: turnout runs show {result.run_id} --full", err=True)
     return code

@@ -86,7 +86,8 @@ def parse_catalog(
     """Return the catalog that `providers` and `deployments` of `table` describe.
 
     `secret` gives the value of a variable, `price_of` the list price for a base URL and a model
-    name where the table states none. `ConfigError` names a wrong key, or an unset variable.
+    name where the table states none. A provider whose variable is not set is marked, and no error:
+    it matters only to those who would use it. `ConfigError` names a wrong key.
     """
     wanted = {name: table[name] for name in ("providers", "deployments") if name in table}
     read = read_table(_Catalog, wanted, "")
@@ -115,15 +116,11 @@ def _provider(name: str, read: _Provider, secret: Callable[[str], str | None]) -
             raise ConfigError(
                 f"The variable {read.api_key_env} {error}.", mend="Set it to the key alone."
             ) from error
-        if not key:
-            raise ConfigError(
-                f"The variable {read.api_key_env} of `providers.{name}.api_key_env` is not set.",
-                mend=f"Export {read.api_key_env}, or remove the provider.",
-            )
     return Provider(
         name=ProviderName(name),
         base_url=read.base_url,
         api_key=key,
+        unset_key="" if key else read.api_key_env or "",
         connect_timeout=read.connect_timeout,
         idle_timeout=read.idle_timeout,
     )

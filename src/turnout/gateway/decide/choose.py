@@ -1,7 +1,7 @@
 """Filter the deployments, then rank what is left."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from turnout.core.ids import DeploymentId, ModelId
 from turnout.core.inference import Objective
@@ -16,6 +16,8 @@ from turnout.gateway.exchange import InferenceRequest
 from turnout.gateway.ports import Holder
 
 __all__ = ["decide"]
+
+_LOST = "not reached a moment ago"
 
 _PRAISE: Mapping[Objective, str] = {
     "quality": "the highest known quality for {task}",
@@ -43,12 +45,14 @@ def decide(
     A model or deployment that the request names comes alone; else the model of an open tool
     call (`held`) comes alone, its deployment first; else the model of the policy's rule for the
     task kind comes first, and the rest in the order of the objective: unknown last, ties to the
-    cheaper. The order is empty where nothing is eligible.
+    cheaper. Whoever could not be reached lately comes after all others. The order is empty where
+    nothing is eligible.
     """
     task = classify(request)
     objective = request.ask.optimize or policy.objective
     keep = held if request.model == "auto" else None
-    question = Question(request, policy, objective, task.kind, keep)
+    unset = {p.name: p.unset_key for p in catalog.providers.values() if p.unset_key}
+    question = Question(request, policy, objective, task.kind, keep, unset)
     seen = {d.id: evidence.get(d.id, Evidence(d.id)) for d in catalog.deployments}
     dropped = {d.id: drop_reason(question, d, seen[d.id]) for d in catalog.deployments}
     eligible = [d for d in catalog.deployments if dropped[d.id] is None]
@@ -60,16 +64,18 @@ def decide(
         ranked.sort(key=lambda d: d.id != keep.deployment)
     elif first is not None:
         ranked.sort(key=lambda d: d.model != first)
+    ranked.sort(key=lambda d: seen[d.id].lost)
+    lost = frozenset(d.id for d in ranked if seen[d.id].lost)
     order = tuple(d.id for d in ranked)
     return Decision(
         objective=objective,
         task=task.kind,
         task_source=task.source,
         order=order,
-        candidates=_candidates(catalog.deployments, order, scores, dropped),
+        candidates=_candidates(catalog.deployments, order, scores, dropped, lost),
         sticky=keep is not None,
         policy_revision=policy.revision,
-        reason=_reason(question, ranked, scores, dropped.values()),
+        reason=_reason(question, ranked, scores, dropped.values(), lost),
     )
 
 
@@ -94,8 +100,10 @@ def _candidates(
     order: Sequence[DeploymentId],
     scores: Mapping[DeploymentId, Score],
     dropped: Mapping[DeploymentId, str | None],
+    lost: Collection[DeploymentId],
 ) -> tuple[Candidate, ...]:
-    ranked = [Candidate(id_, scores[id_].value, None, scores[id_].note) for id_ in order]
+    notes = {i: f"{_LOST}; {scores[i].note}" if i in lost else scores[i].note for i in order}
+    ranked = [Candidate(id_, scores[id_].value, None, notes[id_]) for id_ in order]
     rest = [Candidate(d.id, None, dropped[d.id]) for d in deployments if dropped[d.id]]
     return (*ranked, *rest)
 
@@ -105,6 +113,7 @@ def _reason(
     ranked: Sequence[Deployment],
     scores: Mapping[DeploymentId, Score],
     dropped: Iterable[str | None],
+    lost: Collection[DeploymentId],
 ) -> str:
     if not ranked:
         return _why_none(dropped)
@@ -118,8 +127,9 @@ def _reason(
     if scores[best.id].value is None:
         missing = _MISSING[question.objective].format(task=question.task)
         return f"{best.id}: no {missing} is known of any eligible deployment; cheapest first."
+    aside = f"; {', '.join(sorted(lost))}: {_LOST}" if lost and best.id not in lost else ""
     praise = _PRAISE[question.objective].format(task=question.task)
-    return f"{best.id}: {praise} of {len(ranked)} eligible."
+    return f"{best.id}: {praise} of {len(ranked)} eligible{aside}."
 
 
 def _why_none(dropped: Iterable[str | None]) -> str:

@@ -1,8 +1,9 @@
 """Why a deployment may not serve a request."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from turnout.core.ids import ProviderName
 from turnout.core.inference import Objective, TaskKind
 from turnout.core.policies import Policy
 from turnout.gateway.catalog import Deployment, ToolSupport
@@ -10,10 +11,24 @@ from turnout.gateway.evidence import Evidence
 from turnout.gateway.exchange import InferenceRequest
 from turnout.gateway.ports import Holder
 
-__all__ = ["Question", "drop_reason"]
+__all__ = ["Question", "drop_reason", "mend_of"]
 
 _FEWEST_SAMPLES = 5
 """Tool calls below which a success rate says more about chance than about the deployment."""
+
+_UNSET = "is not set"
+_UNPRICED = "price unknown under a spend cap"
+
+_MENDS = (
+    (_UNSET, "Export the variable that holds the key."),
+    (
+        _UNPRICED,
+        (
+            "State the deployment's `price`, or set `allow_unpriced = true` under [policy] (such "
+            "calls are then not counted by the cap), or leave `max_spend_usd` out."
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +41,8 @@ class Question:
     task: TaskKind
     held: Holder | None
     """Who must be kept; None where the request is free or names its model."""
+    unset_keys: Mapping[ProviderName, str] = field(default_factory=dict)
+    """Variables that are not set, of the providers that cannot be asked without them."""
 
     @property
     def pinned(self) -> bool:
@@ -41,6 +58,12 @@ def drop_reason(question: Question, deployment: Deployment, evidence: Evidence) 
     return None
 
 
+def mend_of(said: str) -> str:
+    """Return what would admit deployments that were dropped, from the reasons as they were said."""
+    mends = [mend for reason, mend in _MENDS if reason in said]
+    return " ".join(mends)
+
+
 def _asked(question: Question, deployment: Deployment, _: Evidence) -> str | None:
     if question.held is not None and deployment.model != question.held.model:
         return "not the model of the open tool call"
@@ -51,6 +74,11 @@ def _asked(question: Question, deployment: Deployment, _: Evidence) -> str | Non
 def _pool(question: Question, deployment: Deployment, _: Evidence) -> str | None:
     pool = question.policy.pool.models
     return "outside the pool" if pool and deployment.model not in pool else None
+
+
+def _key(question: Question, deployment: Deployment, _: Evidence) -> str | None:
+    variable = question.unset_keys.get(deployment.provider)
+    return f"{variable} {_UNSET}" if variable else None
 
 
 def _tools(question: Question, deployment: Deployment, evidence: Evidence) -> str | None:
@@ -82,7 +110,7 @@ def _price(question: Question, deployment: Deployment, _: Evidence) -> str | Non
     policy = question.policy
     if policy.session.max_spend is None or policy.allow_unpriced or deployment.price is not None:
         return None
-    return "price unknown under a spend cap"
+    return _UNPRICED
 
 
 def _tool_success(question: Question, _: Deployment, evidence: Evidence) -> str | None:
@@ -108,6 +136,7 @@ _Rule = Callable[[Question, Deployment, Evidence], str | None]
 _RULES: tuple[_Rule, ...] = (
     _asked,
     _pool,
+    _key,
     _tools,
     _context,
     _schema,

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from turnout.core.clock import Clock
 from turnout.core.ids import DeploymentId
@@ -17,6 +17,8 @@ _HALF_LIFE = 600.0
 """Seconds after which a sight of a latency weighs half."""
 _CALLS_HALF_LIFE = 3_600.0
 """The same for tool calls, which are rarer."""
+_LOST_FOR = 30.0
+"""Seconds for which a deployment that could not be reached is tried last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class LiveEvidence:
         self._clock = clock
         self._seen: dict[DeploymentId, _Seen] = {}
         self._figures: dict[DeploymentId, Evidence] = {}
+        self._lost: dict[DeploymentId, float] = {}
+        """When each that did not answer last was asked, in monotonic seconds."""
         for probe in probes:
             self.learn(probe)
 
@@ -67,6 +71,7 @@ class LiveEvidence:
         `calls` counts the tool calls made, `malformed` those of them that could not be used.
         """
         now = self._clock.monotonic()
+        self._lost.pop(deployment, None)
         seen = self._seen.setdefault(deployment, _Seen())
         if ttft_ms is not None:
             seen.ttft.append(_Sight(now, ttft_ms))
@@ -79,9 +84,20 @@ class LiveEvidence:
             seen.calls_at = now
         self._figures[deployment] = _figures(deployment, seen)
 
+    def lose(self, deployment: DeploymentId) -> None:
+        """Note that one could not be reached; its next answer, or a while, makes up for it."""
+        self._lost[deployment] = self._clock.monotonic()
+
     def snapshot(self) -> Mapping[DeploymentId, Evidence]:
         """Return the figures as they are now; later observations do not change it."""
-        return dict(self._figures)
+        figures = dict(self._figures)
+        now = self._clock.monotonic()
+        for deployment, at in self._lost.items():
+            if now - at < _LOST_FOR:
+                figures[deployment] = replace(
+                    figures.get(deployment, Evidence(deployment)), lost=True
+                )
+        return figures
 
 
 def _figures(deployment: DeploymentId, seen: _Seen) -> Evidence:

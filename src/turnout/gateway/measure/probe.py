@@ -64,7 +64,7 @@ async def probe(
             enforces = native and await asking.enforces_tool_choice()
             schema = await asking.enforces_schema()
     except TimeoutError as error:
-        message = f"{deployment.id} was not done with three short calls after {_LONGEST:g} s"
+        message = f"was not done with three short calls after {_LONGEST:g} s"
         raise UpstreamError(message, status=None, timed_out=True) from error
     return ProbeResult(
         deployment=deployment.id,

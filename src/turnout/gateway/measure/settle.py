@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -35,13 +35,21 @@ class Settled:
     """Deployments that could not be asked; their tool support stays unknown."""
 
 
-async def settle(catalog: Catalog, upstream: Upstream, store: ProbeStore, clock: Clock) -> Settled:
+async def settle(
+    catalog: Catalog,
+    upstream: Upstream,
+    store: ProbeStore,
+    clock: Clock,
+    on_probe: Callable[[], object] = lambda: None,
+) -> Settled:
     """Probe the deployments whose tool support is unknown; a kept result saves the probe.
 
-    `ModelUnavailableError` where no deployment at all could be asked.
+    `on_probe` is called before the first probe, if there is one. Providers that lack their key
+    are left alone. `ModelUnavailableError` where no deployment at all could be asked.
     """
-    unknown = [d for d in catalog.deployments if d.tools == "unknown"]
-    asking = _Settling(upstream, store, clock)
+    usable = [d for d in catalog.deployments if not catalog.providers[d.provider].unset_key]
+    unknown = [d for d in usable if d.tools == "unknown"]
+    asking = _Settling(upstream, store, clock, on_probe)
     found = await asyncio.gather(
         *(asking.result(catalog.providers[d.provider], d) for d in unknown)
     )
@@ -50,7 +58,7 @@ async def settle(catalog: Catalog, upstream: Upstream, store: ProbeStore, clock:
         for d, outcome in zip(unknown, found, strict=True)
         if isinstance(outcome, ModelUnavailableError)
     }
-    if failures and len(failures) == len(catalog.deployments):
+    if failures and len(failures) == len(usable):
         raise next(iter(failures.values()))
     results = {o.deployment: o for o in found if isinstance(o, ProbeResult)}
     deployments = tuple(_settled(d, results.get(d.id)) for d in catalog.deployments)
@@ -68,10 +76,18 @@ async def discover(upstream: Upstream, provider: Provider) -> tuple[str, ...]:
 class _Settling:
     """Finds results, few at a time."""
 
-    def __init__(self, upstream: Upstream, store: ProbeStore, clock: Clock) -> None:
+    def __init__(
+        self,
+        upstream: Upstream,
+        store: ProbeStore,
+        clock: Clock,
+        on_probe: Callable[[], object],
+    ) -> None:
         self._upstream = upstream
         self._store = store
         self._clock = clock
+        self._on_probe = on_probe
+        self._probing = False
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def result(
@@ -82,6 +98,7 @@ class _Settling:
         kept = _decode(await self._store.get(key))
         if kept is not None and self._clock.now() - kept.at < _GOOD_FOR:
             return replace(kept, deployment=deployment.id)
+        self._tell()
         async with self._slots:
             try:
                 fresh = await probe(self._upstream, provider, deployment, self._clock)
@@ -89,6 +106,11 @@ class _Settling:
                 return unavailable(error, provider, deployment)
         await self._store.put(key, TypeAdapter(ProbeResult).dump_json(fresh).decode())
         return fresh
+
+    def _tell(self) -> None:
+        if not self._probing:
+            self._probing = True
+            self._on_probe()
 
 
 def _key(provider: Provider, deployment: Deployment) -> str:

@@ -18,29 +18,29 @@ def unavailable(
     at = f"{provider.name} at {provider.base_url}"
     match error.status:
         case 401 | 403:
-            message, setting = f"{at} refuses the key", _key(provider)
+            message, setting = f"{at} refuses the key: it", _key(provider)
             mend = f"Check {setting}." if provider.api_key else f"No key was sent: set {setting}."
         case 404 if deployment is not None:
-            message = f"{at} does not know the model {deployment.upstream_name!r}"
+            message = f"{at} does not know the model {deployment.upstream_name!r}: it"
             mend = f"Check {_model(provider)} and {_address(provider)}{_usual_end(provider)}."
         case 404 | 405 | 501:
-            message = f"{at} does not list its models"
+            message = f"{at} does not list its models: it"
             mend = (
                 f"Check {_address(provider)}{_usual_end(provider)}, or name the model in "
                 f"{_model(provider)}."
             )
         case 402 | 429:
-            message = f"{at} accepts no requests now"
+            message = f"{at} accepts no requests now: it"
             mend = "Wait, or raise the limit of the key."
         case None:
-            message = f"{at} gave no answer that can be used"
+            message = at
             mend = f"Check {_address(provider)}{_usual_end(provider)}, and that the server runs."
             if deployment is None:
                 mend = f"{mend} Where it lists no models, name one in {_model(provider)}."
         case _:
-            message = f"{at} failed"
+            message = at
             mend = f"Check {_address(provider)} and {_model(provider)}, or try again later."
-    return ModelUnavailableError(f"{message}: {error.sentence}", mend=mend)
+    return ModelUnavailableError(error.sentence(message), mend=mend)
 
 
 def no_tool_support(result: ProbeResult, provider: Provider) -> ModelUnavailableError:

@@ -1,4 +1,7 @@
-"""What an upstream's failure becomes: an `UpstreamError` that never holds a key."""
+"""What an upstream's failure becomes: an `UpstreamError` that never holds a key.
+
+Its message says what the upstream did and leaves the name to whoever shows it.
+"""
 
 import os
 from collections.abc import Mapping
@@ -24,9 +27,7 @@ def from_client_error(
 ) -> UpstreamError:
     """Return the error for an exchange that broke off."""
     return UpstreamError(
-        f"{provider.name} {_what_broke(error, provider)}",
-        status=None,
-        timed_out=isinstance(error, TimeoutError),
+        _what_broke(error, provider), status=None, timed_out=isinstance(error, TimeoutError)
     )
 
 
@@ -39,7 +40,7 @@ def from_status(
     kept = {k.lower(): v for k, v in headers.items() if k.lower().startswith(_KEPT_HEADERS)}
     said = _said(body) or ("a page of HTML" if raw.lstrip()[:1] == b"<" else "no explanation")
     return UpstreamError(
-        f"{provider.name} answered {status}: {said}",
+        f"answered {status}: {said}",
         status=status,
         retry_after=retry_after(headers, now),
         body=raw if body.get("error") else None,
@@ -54,15 +55,15 @@ def from_body(body: JsonObject, provider: Provider) -> UpstreamError:
     code = as_object(body.get("error")).get("code")
     known = isinstance(code, int) and 400 <= code <= 599
     return UpstreamError(
-        f"{provider.name} failed while answering: {_said(body) or 'no explanation'}",
+        f"failed while answering: {_said(body) or 'no explanation'}",
         status=code if known and isinstance(code, int) else None,
         body=raw,
     )
 
 
-def unreadable(provider: Provider, what: str) -> UpstreamError:
+def unreadable(what: str) -> UpstreamError:
     """Return the error for an answer that is not what was asked for."""
-    return UpstreamError(f"{provider.name} {what}", status=None)
+    return UpstreamError(what, status=None)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

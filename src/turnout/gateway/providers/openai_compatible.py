@@ -59,14 +59,14 @@ class OpenAICompatible:
         try:
             async with self._post(provider, body, "application/json") as answer:
                 await self._check_status(answer, provider)
-                raw = await _read(answer, _LARGEST_BODY, provider)
+                raw = await _read(answer, _LARGEST_BODY)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise from_client_error(error, provider) from error
-        parsed = _parse(raw, provider)
+        parsed = _parse(raw)
         if parsed.get("error"):
             raise from_body(parsed, provider)
         if not as_objects(parsed.get("choices")):
-            raise unreadable(provider, f"answered for {deployment.upstream_name} without a choice")
+            raise unreadable(f"answered for {deployment.upstream_name} without a choice")
         return UpstreamReply(parsed, round((self._clock.monotonic() - began) * 1000))
 
     async def stream(
@@ -91,7 +91,7 @@ class OpenAICompatible:
             if not finished:
                 raise from_client_error(error, provider) from error
         if not finished:
-            raise unreadable(provider, f"ended the answer of {deployment.upstream_name} midway")
+            raise unreadable(f"ended the answer of {deployment.upstream_name} midway")
 
     async def models(self, provider: Provider) -> tuple[str, ...]:
         """Return the names of the models that the provider lists; `UpstreamError` if none."""
@@ -107,18 +107,18 @@ class OpenAICompatible:
                 allow_redirects=False,
             ) as answer:
                 await self._check_status(answer, provider)
-                raw = await _read(answer, _LARGEST_BODY, provider)
+                raw = await _read(answer, _LARGEST_BODY)
         except aiohttp.ConnectionTimeoutError as error:
             raise from_client_error(error, provider) from error
         except TimeoutError as error:
             late = f"did not list its models within {patience:g} s"
-            raise unreadable(provider, late) from error
+            raise unreadable(late) from error
         except aiohttp.ClientError as error:
             raise from_client_error(error, provider) from error
-        listed = as_objects(_parse(raw, provider).get("data"))
+        listed = as_objects(_parse(raw).get("data"))
         names = tuple(name for name in (as_text(m.get("id")) for m in listed) if _is_name(name))
         if not names:
-            raise unreadable(provider, "lists no models")
+            raise unreadable("lists no models")
         return names
 
     async def close(self) -> None:
@@ -149,9 +149,9 @@ class OpenAICompatible:
 
     async def _check_status(self, answer: aiohttp.ClientResponse, provider: Provider) -> None:
         if 300 <= answer.status < 400:
-            raise unreadable(provider, "redirects to another address; use that as its base URL")
+            raise unreadable("redirects to another address; use that as its base URL")
         if answer.status >= 400:
-            raw = await _read(answer, _LARGEST_ERROR, provider, truncate=True)
+            raw = await _read(answer, _LARGEST_ERROR, truncate=True)
             now = self._clock.now()
             raise from_status(answer.status, answer.headers, raw, provider, now)
 
@@ -175,9 +175,7 @@ def _timeout(provider: Provider) -> aiohttp.ClientTimeout:
     )
 
 
-async def _read(
-    answer: aiohttp.ClientResponse, cap: int, provider: Provider, *, truncate: bool = False
-) -> bytes:
+async def _read(answer: aiohttp.ClientResponse, cap: int, *, truncate: bool = False) -> bytes:
     parts: list[bytes] = []
     size = 0
     async for part in answer.content.iter_chunked(2**16):
@@ -186,27 +184,27 @@ async def _read(
         if size > cap:
             if truncate:
                 break
-            raise unreadable(provider, f"sent more than {cap // 2**20} MiB")
+            raise unreadable(f"sent more than {cap // 2**20} MiB")
     return b"".join(parts)[:cap]
 
 
-def _parse(raw: bytes | str, provider: Provider) -> JsonObject:
+def _parse(raw: bytes | str) -> JsonObject:
     try:
         parsed = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         page = raw.lstrip()[:1] in {b"<", "<"}
         what = "a page of HTML; is its base URL right?" if page else "something that is no JSON"
-        raise unreadable(provider, f"sent {what}") from error
+        raise unreadable(f"sent {what}") from error
     if not isinstance(parsed, dict):
-        raise unreadable(provider, "sent JSON that is no object")
+        raise unreadable("sent JSON that is no object")
     return parsed
 
 
 async def _not_a_stream(answer: aiohttp.ClientResponse, provider: Provider) -> UpstreamError:
-    body = _parse(await _read(answer, _LARGEST_BODY, provider), provider)
+    body = _parse(await _read(answer, _LARGEST_BODY))
     if body.get("error"):
         return from_body(body, provider)
-    return unreadable(provider, "did not stream its answer")
+    return unreadable("did not stream its answer")
 
 
 async def _chunks(
@@ -221,14 +219,14 @@ async def _chunks(
                     return
                 yield _chunk(event, provider)
     except EventTooLargeError as error:
-        raise unreadable(provider, "sent an event larger than any answer") from error
+        raise unreadable("sent an event larger than any answer") from error
     last = decoder.close()
     if last is not None and last.data != "[DONE]":
         yield _chunk(last, provider)
 
 
 def _chunk(event: ServerEvent, provider: Provider) -> JsonObject:
-    chunk = _parse(event.data, provider)
+    chunk = _parse(event.data)
     if chunk.get("error"):
         raise from_body(chunk, provider)
     if event.name == "error":

@@ -126,7 +126,7 @@ def client_error(failure: Failure) -> GatewayError | UpstreamError:
             str(error), status=shown, retry_after=error.retry_after, body=error.body
         )
     return GatewayError(
-        f"{failure.deployment} did not answer: {error.sentence}",
+        error.sentence(failure.deployment),
         status=shown,
         code="upstream_timeout" if shown == 504 else "upstream_error",
         retry_after=error.retry_after,

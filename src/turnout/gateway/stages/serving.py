@@ -70,7 +70,7 @@ class Serving:
             try:
                 body = await self._ask(trail, trail.request, deployment)
             except UpstreamError as error:
-                tries.failed(error)
+                self._failed(tries, deployment, error)
                 continue
             except asyncio.CancelledError:
                 tries.abandoned()
@@ -103,7 +103,7 @@ class Serving:
                     trail.usage = _used(trail.request, reader)
                     tries.broke_off(error)
                     raise _cut(deployment, error) from error
-                tries.failed(error)
+                self._failed(tries, deployment, error)
                 continue
             except (asyncio.CancelledError, GeneratorExit):
                 trail.usage = _used(trail.request, reader)
@@ -117,6 +117,11 @@ class Serving:
                 yield piece
             yield StreamFinish(rest[-1], reader.usage_body)
             return
+
+    def _failed(self, tries: Tries, deployment: Deployment, error: UpstreamError) -> None:
+        tries.failed(error)
+        if error.status is None:
+            self._evidence.lose(deployment.id)
 
     async def _ask(
         self, trail: Trail, request: InferenceRequest, deployment: Deployment
@@ -152,7 +157,7 @@ def _cut(deployment: Deployment, error: UpstreamError) -> GatewayError | Upstrea
     if error.body is not None:
         return error
     return GatewayError(
-        f"{deployment.id} broke its answer off: {error.sentence}",
+        error.sentence(f"{deployment.id} began to answer, then"),
         status=504 if error.timed_out else 502,
         code="stream_cut",
         mend="The answer so far is incomplete; send the request again.",

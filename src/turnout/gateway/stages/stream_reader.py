@@ -76,7 +76,7 @@ class StreamReader:
         `UpstreamError` where the upstream stopped before it was finished.
         """
         if not self._finish or set(self._text) - set(self._finish):
-            raise UpstreamError("the stream ended before the answer was finished", status=None)
+            raise UpstreamError("ended the stream before the answer was finished", status=None)
         filled = [{**self._envelope, "choices": [choice]} for choice in self._fill_arguments()]
         choices: list[JsonValue] = [
             {"index": index, "delta": {}, "finish_reason": self._reason(index)}
@@ -164,4 +164,5 @@ def _refuse_error(chunk: JsonObject) -> None:
     detail = as_object(error)
     code = detail.get("code")
     status = code if isinstance(code, int) and 400 <= code < 600 else None
-    raise UpstreamError(as_text(detail.get("message")) or "error in the stream", status=status)
+    said = as_text(detail.get("message")) or "no explanation"
+    raise UpstreamError(f"failed while answering: {said}", status=status)

@@ -99,7 +99,7 @@ def find_bubblewrap(path: str | None) -> Bubblewrap:
     """Ask bubblewrap what it can do; `SandboxUnavailableError` where it is missing or too old."""
     if path is None or not os.access(path, os.X_OK):
         raise SandboxUnavailableError(
-            "bubblewrap is not installed.", mend="Run `apt-get install bubblewrap` as root."
+            "bubblewrap is not installed.", mend="Run `sudo apt-get install bubblewrap`."
         )
     result = subprocess.run([path, "--help"], capture_output=True, check=False, timeout=10)
     options = set(re.findall(rb"--[a-z-]+", result.stdout + result.stderr))

@@ -84,10 +84,17 @@ def test_other_tables_are_not_this_rooms_business() -> None:
 
 
 @pytest.mark.parametrize("variables", [{}, {"ACME_KEY": ""}, {"ACME_KEY": "  "}])
-def test_a_key_that_is_not_set_is_named(variables: dict[str, str]) -> None:
-    """The error names the variable and where it is asked for."""
-    with pytest.raises(ConfigError, match=r"ACME_KEY of `providers.acme.api_key_env`"):
-        parse(f'{PROVIDER}api_key_env = "ACME_KEY"', **variables)
+def test_a_key_that_is_not_set_is_noted(variables: dict[str, str]) -> None:
+    """It is no error before somebody would use the provider."""
+    catalog = parse(f'{PROVIDER}api_key_env = "ACME_KEY"', **variables)
+    assert catalog.providers["acme"].unset_key == "ACME_KEY"
+
+
+def test_a_provider_with_its_key_or_without_any_lacks_none() -> None:
+    """Only what was named and is not set is missing."""
+    keyed = parse(f'{PROVIDER}api_key_env = "ACME_KEY"', ACME_KEY="sesame")
+    assert keyed.providers["acme"].unset_key == ""
+    assert parse(PROVIDER).providers["acme"].unset_key == ""
 
 
 ROW = f'{PROVIDER}[[deployments]]\nmodel = "m"\nprovider = "acme"\n'

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnout.core.ids import DeploymentId, ModelId
+from turnout.core.ids import DeploymentId, ModelId, ProviderName
 from turnout.core.inference import Objective, RoutingAsk
 from turnout.core.money import Micros, Price
 from turnout.core.policies import Policy, PoolRule, SessionCaps, TaskRule
 from turnout.core.receipts import Decision
-from turnout.gateway.catalog import Catalog, Deployment, StatedQuality
-from turnout.gateway.decide import decide
+from turnout.gateway.catalog import Catalog, Deployment, Provider, StatedQuality
+from turnout.gateway.decide import decide, mend_of
 from turnout.gateway.evidence import Evidence
 from turnout.gateway.exchange import DeclaredTool, InferenceRequest
 from turnout.gateway.ports import Holder
@@ -174,6 +174,37 @@ def test_no_price_no_service_under_a_spend_cap() -> None:
     capped = Policy(session=SessionCaps(max_spend=Micros(1)))
     assert dropped(choose(policy=capped)) == {"dark/blank": "price unknown under a spend cap"}
     assert len(choose(policy=replace(capped, allow_unpriced=True)).order) == 4
+
+
+def test_a_key_that_is_not_set_drops_the_deployment() -> None:
+    """Even where the request names it; the others serve."""
+    provider = Provider(ProviderName("acme"), "http://acme.test/v1", unset_key="ACME_KEY")
+    catalog = Catalog({provider.name: provider}, (STRONG, FAST))
+    decision = decide(REQUEST, Policy(), catalog, {}, None)
+    assert decision.order == ("bolt/fast",)
+    assert dropped(decision) == {"acme/strong": "ACME_KEY is not set"}
+    named = decide(replace(REQUEST, model="strong"), Policy(), catalog, {}, None)
+    assert (named.order, dropped(named)["acme/strong"]) == ((), "ACME_KEY is not set")
+
+
+def test_what_was_not_reached_a_moment_ago_is_tried_last() -> None:
+    """It stays eligible; its note and the reason say why it comes last."""
+    decision = choose(asking("quality"), evidence=Evidence(STRONG.id, lost=True))
+    assert decision.order == ("bolt/fast", "corp/cheap", "dark/blank", "acme/strong")
+    assert decision.candidates[3].note.startswith("not reached a moment ago; quality")
+    assert decision.reason == (
+        "bolt/fast: the highest known quality for coding of 4 eligible; "
+        "acme/strong: not reached a moment ago."
+    )
+
+
+def test_every_reason_that_a_setting_lifts_has_its_mend() -> None:
+    """The three ways out of an unknown price, and the key."""
+    unpriced = mend_of("x/m: price unknown under a spend cap")
+    for setting in ("`price`", "`allow_unpriced = true`", "`max_spend_usd`"):
+        assert setting in unpriced
+    assert mend_of("x/m: ACME_KEY is not set").startswith("Export")
+    assert mend_of("x/m: outside the pool") == ""
 
 
 def test_the_pool_is_a_wall_even_for_a_named_model() -> None:

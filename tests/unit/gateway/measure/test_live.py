@@ -66,6 +66,19 @@ def test_malformed_calls_lower_the_rate_and_are_forgiven_in_time() -> None:
     assert after.tool_samples == 11
 
 
+def test_one_that_was_not_reached_is_lost_for_a_while() -> None:
+    """Half a minute, or until it answers."""
+    clock = FrozenClock()
+    live = LiveEvidence(clock)
+    live.lose(ID)
+    assert live.snapshot() == {ID: Evidence(ID, lost=True)}
+    clock.advance(30)
+    assert live.snapshot() == {}
+    live.lose(ID)
+    live.observe(ID)
+    assert live.snapshot() == {ID: Evidence(ID)}
+
+
 def test_a_snapshot_stands_still() -> None:
     """A decision sees one moment."""
     live = LiveEvidence(FrozenClock())

@@ -69,6 +69,17 @@ async def test_a_result_is_kept_for_the_next_run() -> None:
     assert again.results[0].deployment == "env/other"
 
 
+async def test_a_probe_is_announced_once_and_a_kept_result_is_not() -> None:
+    """Who waits learns why, and nobody is told of work that is not done."""
+    store, told, clock = MemoryProbesStore(), list[str](), FrozenClock()
+    other = replace(UNSURE, id=deployment("env/other").id, upstream_name="other")
+    async with ScriptedModelServer() as server, OpenAICompatible(clock) as upstream:
+        both = catalog(server.base_url, UNSURE, other)
+        for _ in range(2):
+            await settle(both, upstream, store, clock, lambda: told.append("probing"))
+    assert told == ["probing"]
+
+
 async def test_another_model_at_the_same_place_is_asked() -> None:
     """What one model can do says nothing about the next."""
     store = MemoryProbesStore()
@@ -97,6 +108,16 @@ async def test_one_that_cannot_be_asked_does_not_hold_up_the_rest() -> None:
         found = await settled(catalog(server.base_url, lost, deployment("env/sure")))
     assert found.catalog.deployments[0].tools == "unknown"
     assert "accepts no requests now" in found.failures[lost.id].message
+
+
+async def test_a_provider_without_its_key_is_not_asked() -> None:
+    """What could only be refused is not tried."""
+    async with ScriptedModelServer() as server:
+        what = catalog(server.base_url)
+        provider = replace(what.providers[ProviderName("env")], unset_key="ACME_KEY")
+        found = await settled(replace(what, providers={provider.name: provider}))
+        assert server.probes == []
+    assert found.catalog.deployments == (UNSURE,)
 
 
 @pytest.mark.faults

@@ -29,18 +29,18 @@ ACME = Provider(ProviderName("acme"), "http://acme.test/v1", api_key="sk-secret"
 )
 def test_the_mend_is_where_the_provider_was_set(status: int | None, env: str, acme: str) -> None:
     """Variables for the endpoint of the environment, keys of the file for the others."""
-    error = UpstreamError("it said no", status=status)
+    error = UpstreamError("said no", status=status)
     for provider, setting in ((ENV, env), (ACME, acme)):
         made = unavailable(error, provider, deployment("x/m"))
         assert setting in made.mend
-        assert "it said no" in made.message
+        assert "said no" in made.message
         assert "sk-secret" not in str(made)
 
 
 @pytest.mark.parametrize(("base_url", "hinted"), [("http://h/v1", False), ("http://h", True)])
 def test_an_address_that_lacks_the_usual_end_is_hinted_at(base_url: str, hinted: bool) -> None:
     """The commonest mistake of all."""
-    error = UpstreamError("env answered 404", status=404)
+    error = UpstreamError("answered 404", status=404)
     for asked in (None, deployment("env/m")):
         mend = unavailable(error, replace(ENV, base_url=base_url), asked).mend
         assert ("end in /v1" in mend) == hinted
@@ -48,9 +48,16 @@ def test_an_address_that_lacks_the_usual_end_is_hinted_at(base_url: str, hinted:
 
 def test_a_sentence_ends_once() -> None:
     """Servers end theirs themselves."""
-    error = unavailable(UpstreamError("acme answered 401: Wrong key.", status=401), ACME)
-    assert error.message.endswith("Wrong key.")
-    assert not error.message.endswith("..")
+    error = unavailable(UpstreamError("answered 401: Wrong key.", status=401), ACME)
+    assert error.message == (
+        "acme at http://acme.test/v1 refuses the key: it answered 401: Wrong key."
+    )
+
+
+def test_a_broken_connection_is_one_sentence() -> None:
+    """Who, where, and what happened, once each."""
+    error = unavailable(UpstreamError("broke the connection off", status=None), ENV)
+    assert error.message == "env at http://127.0.0.1:1/v1 broke the connection off."
 
 
 def test_a_model_without_tools_is_to_be_replaced() -> None:

@@ -57,7 +57,7 @@ def test_a_rate_limit_keeps_its_wait_and_its_body() -> None:
     assert (error.status, error.retry_after, error.body) == (429, 7.0, raw)
     assert error.headers == {"retry-after": "7"}
     assert error.retryable
-    assert str(error) == "acme answered 429: slow down"
+    assert str(error) == "answered 429: slow down"
 
 
 @pytest.mark.cases
@@ -72,7 +72,7 @@ def test_a_page_is_no_body_of_our_shape() -> None:
     """HTML is named and never forwarded."""
     error = from_status(502, {}, b"<html>Bad gateway</html>", PROVIDER, NOW)
     assert error.body is None
-    assert str(error) == "acme answered 502: a page of HTML"
+    assert str(error) == "answered 502: a page of HTML"
 
 
 @pytest.mark.parametrize(("code", "status"), [(503, 503), ("overloaded", None), (7, None)])
@@ -86,7 +86,7 @@ def test_an_error_in_a_good_answer_has_its_status(code: object, status: int | No
 def test_a_key_in_an_error_within_an_answer_is_taken_out_too() -> None:
     """Of the message, which goes on record, as of the body."""
     error = from_body({"error": {"message": "key sk-secret is over its limit"}}, PROVIDER)
-    assert str(error) == "acme failed while answering: key [key] is over its limit"
+    assert str(error) == "failed while answering: key [key] is over its limit"
     assert b"sk-secret" not in (error.body or b"")
 
 
@@ -94,4 +94,4 @@ def test_a_key_that_is_no_secret_leaves_the_words_alone() -> None:
     """Local servers want any key, and people send them `x`."""
     raw = b'{"error":{"message":"the context is exceeded"}}'
     error = from_status(400, {}, raw, replace(PROVIDER, api_key="x"), NOW)
-    assert str(error) == "acme answered 400: the context is exceeded"
+    assert str(error) == "answered 400: the context is exceeded"

@@ -91,7 +91,7 @@ async def test_a_fault_is_an_upstream_error(fault: Fault, stream: bool) -> None:
         asked = read(upstream, provider) if stream else upstream.complete(provider, MODEL, ASK)
         with pytest.raises(UpstreamError) as caught:
             await asked
-    assert "acme" in str(caught.value)
+    assert not str(caught.value).startswith("acme")
     assert caught.value.retryable
 
 

@@ -145,3 +145,10 @@ def test_each_failure_has_its_status(status: int | None, timed_out: bool, shown:
     """The gateway's own status says on which side the fault is."""
     error = UpstreamError("x", status=status, timed_out=timed_out)
     assert client_error(Failure(A, error)).status == shown
+
+
+def test_a_dead_deployment_is_named_once() -> None:
+    """One clean sentence."""
+    lost = UpstreamError("could not be connected to: Connection refused", status=None)
+    error = client_error(Failure(A, lost))
+    assert error.message == f"{A} could not be connected to: Connection refused."

@@ -1,8 +1,10 @@
-"""`turnout gateway`: the model endpoint for any agent."""
+"""Serving the gateway until a signal comes."""
 
 import asyncio
 import ipaddress
 import signal
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,8 +12,10 @@ from typing import Final
 import click
 import uvloop
 
+from turnout.cli.gateway.request_log import RequestLog
 from turnout.cli.options import config_option, read_settings
 from turnout.cli.terminal import safe
+from turnout.core.receipts import Receipt
 from turnout.errors import UsageError
 from turnout.settings import Settings, secret_named
 from turnout.wiring import open_gateway
@@ -40,13 +44,15 @@ class _Place:
     "--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="0: a free one."
 )
 @click.option("--key-env", metavar="NAME", help="Variable that holds the key callers must send.")
+@click.option("--quiet", is_flag=True, help="Print no line for each request.")
 @config_option
-def command(*, host: str, port: int, key_env: str | None, config: Path | None) -> int:
+def command(*, host: str, port: int, key_env: str | None, quiet: bool, config: Path | None) -> int:
     """Serve the model gateway until Ctrl-C.
 
     It answers POST /v1/chat/completions, also below /api/v1/inference, for the models that
     turnout.toml, LLM_BASE_URL or the local model give. An address that others can reach needs a
-    key.
+    key. Each request is one line on standard error: time, id, model or error code, status,
+    duration, cost. Prompts and keys are never printed.
     """
     if key_env is None and not _loopback(host):
         raise UsageError(
@@ -54,7 +60,12 @@ def command(*, host: str, port: int, key_env: str | None, config: Path | None) -
             mend="Name the variable that holds one with --key-env, or listen on 127.0.0.1.",
         )
     key = secret_named(key_env) if key_env is not None else ""
-    uvloop.run(_serve(read_settings(config), _Place(host, port, key)))
+    settings, place = read_settings(config), _Place(host, port, key)
+    if quiet:
+        uvloop.run(_serve(settings, place, None))
+        return 0
+    with RequestLog(sys.stderr) as log:
+        uvloop.run(_serve(settings, place, log.note))
     return 0
 
 
@@ -65,7 +76,9 @@ def _loopback(host: str) -> bool:
         return host == "localhost"
 
 
-async def _serve(settings: Settings, place: _Place) -> None:
+async def _serve(
+    settings: Settings, place: _Place, on_receipt: Callable[[Receipt], None] | None
+) -> None:
     """Serve until a signal comes; one that comes before we serve ends the opening at once."""
     serving = False
     main = asyncio.current_task()
@@ -79,7 +92,12 @@ async def _serve(settings: Settings, place: _Place) -> None:
 
     try:
         async with open_gateway(
-            settings, host=place.host, port=place.port, key=place.key, report=report
+            settings,
+            host=place.host,
+            port=place.port,
+            key=place.key,
+            report=report,
+            on_receipt=on_receipt,
         ) as gateway:
             click.echo(f"Gateway: {gateway.base_url}/v1")
             click.echo(safe(f"Models: auto, {', '.join(gateway.models)}"))

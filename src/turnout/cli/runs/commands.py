@@ -1,19 +1,23 @@
-"""`turnout runs`: what past runs did, read from their records."""
+"""The commands, each of which reads records."""
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from turnout.cli.options import config_option, json_option, read_settings, say_json
-from turnout.cli.progress import line_of
-from turnout.cli.report import exit_code, result_json, result_text
+from turnout.cli.progress import Story
+from turnout.cli.report import closing_text, exit_code, judged_text, result_json, screen_of
+from turnout.cli.run.deliver import Destination
+from turnout.cli.runs.full import entry_text
 from turnout.cli.terminal import coloured_diff, safe, takes_colour
 from turnout.core.events import Entry
 from turnout.core.json import JsonObject
 from turnout.core.runs import RunRow
-from turnout.runs.summary import fold
+from turnout.runs.delivery import OutputFolder
+from turnout.runs.summary import RunResult, fold
 from turnout.settings import Settings
 from turnout.wiring import open_records
 
@@ -27,6 +31,7 @@ _PROMPT_SHOWN = 60
     epilog="\b\nExamples:\n"
     "  turnout runs list\n"
     "  turnout runs show run-3f\n"
+    "  turnout runs show run-3f --full | less\n"
     "  turnout runs diff run-3f | git apply",
 )
 def command() -> None:
@@ -54,24 +59,56 @@ def _list(*, limit: int, as_json: bool, config: Path | None) -> int:
 
 @command.command("show")
 @click.argument("run_id", required=False)
+@click.option("--full", is_flag=True, help="Show every event with all that it holds.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write patch.diff, explanation.md, record.jsonl and summary.json.",
+)
 @json_option
 @config_option
-def _show(*, run_id: str | None, as_json: bool, config: Path | None) -> int:
+def _show(
+    *, run_id: str | None, full: bool, output: Path | None, as_json: bool, config: Path | None
+) -> int:
     """Show what a run did, step by step, and how it ended."""
     settings = read_settings(config)
     entries = asyncio.run(_entries(settings, run_id))
     result = fold(entries)
+    if output is not None:
+        return asyncio.run(_write(result, entries, output, as_json=as_json))
     if as_json:
         say_json(result_json(result, exit_code(result), None))
-        return 0
+    elif full:
+        for entry in entries:
+            click.echo(f"{entry_text(entry)}\n")
+    else:
+        _tell(result, entries, settings)
+    return 0
+
+
+def _tell(result: RunResult, entries: Sequence[Entry], settings: Settings) -> None:
     click.echo(f"{result.run_id}  {result.started_at:%Y-%m-%d %H:%M:%S} UTC")
     click.echo(safe(f"task: {result.task.prompt.strip()}\nrepository: {result.task.repository}"))
-    for entry in entries:
-        if line := line_of(entry.event):
-            click.echo(safe(line))
-    colour = takes_colour(sys.stdout, allowed=settings.colour)
-    click.echo(f"\n{result_text(result, colour=colour)}", color=colour)
-    return 0
+    story = Story()
+    lines = [line for entry in entries for line in story.lines(entry.event)]
+    for line in (*lines, *story.rest()):
+        click.echo(safe(line.text))
+    screen = screen_of(sys.stdout, colour=settings.colour)
+    screen.show(f"\n{judged_text(result, screen)}\n\n{closing_text(result, screen)}")
+
+
+async def _write(
+    result: RunResult, entries: Sequence[Entry], folder: Path, *, as_json: bool
+) -> int:
+    where = Destination("output", folder=OutputFolder(folder))
+    await where.check()
+    delivered = await where.deliver(result, entries)
+    if as_json:
+        say_json(result_json(result, exit_code(result), delivered.to_json(where.kind)))
+    else:
+        click.echo(safe(delivered.text), err=not delivered.done)
+    return 0 if delivered.done else 1
 
 
 @command.command("diff")

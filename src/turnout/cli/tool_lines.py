@@ -1,0 +1,69 @@
+"""A tool call and what came of it, each in a few words."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from turnout.agent.tools.patch_text import parse_patch
+from turnout.core.tools import ToolCall, ToolResult
+from turnout.errors import ToolError
+
+__all__ = ["call_text", "outcome_text"]
+
+_SHOWN_ARGUMENT: Final = 60
+_SHOWN_OUTCOME: Final = 100
+_PASSED: Final = re.compile(r"(\d+) passed")
+_FAILED: Final = re.compile(r"(\d+) failed")
+
+
+def call_text(call: ToolCall) -> str:
+    """Return a call's name and what it is about: a path, a command, the files of a patch."""
+    try:
+        arguments = json.loads(call.arguments or "{}", strict=False)
+    except (ValueError, RecursionError):
+        subject = "(arguments that are no JSON)"
+    else:
+        subject = _subject(call.name, arguments) if isinstance(arguments, dict) else ""
+    return f"{_cut(call.name, _SHOWN_ARGUMENT)} {_cut(subject, _SHOWN_ARGUMENT)}".rstrip()
+
+
+def outcome_text(call: ToolCall, result: ToolResult) -> str:
+    """Return a tick where all went well, else how a command, the tests or the call ended."""
+    first = result.content.strip().partition("\n")[0]
+    if result.is_error:
+        return f"✗ {_cut(first, _SHOWN_OUTCOME)}".rstrip()
+    match call.name:
+        case "run":
+            ended = first.partition(";")[0]
+            return "✓" if ended == "exit 0" else f"→ {_cut(ended, _SHOWN_OUTCOME)}"
+        case "run_tests":
+            return _tests(first)
+        case _:
+            return "✓"
+
+
+def _subject(name: str, arguments: Mapping[str, object]) -> str:
+    """Return the first argument, which tells the most; of a patch, its files."""
+    first = str(next(iter(arguments.values()), ""))
+    if name != "apply_patch":
+        return first
+    try:
+        return " ".join(patch.new or patch.old or "" for patch in parse_patch(first))
+    except ToolError:
+        return "(a patch that cannot be read)"
+
+
+def _tests(first: str) -> str:
+    passed, failed = _PASSED.search(first), _FAILED.search(first)
+    if passed is None or failed is None:
+        return f"→ {_cut(first, _SHOWN_OUTCOME)}"
+    if failed[1] != "0":
+        return f"→ {failed[0]}, {passed[0]}"
+    passing = "(exit 0)" in first or first.startswith("All tests pass")
+    return f"✓ {passed[0]}" if passing else f"→ {_cut(first, _SHOWN_OUTCOME)}"
+
+
+def _cut(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[:most]}…"

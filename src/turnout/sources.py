@@ -1,0 +1,163 @@
+"""Which models a run may use: those of turnout.toml, of an endpoint, or of this machine."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from turnout.core.ids import DeploymentId, ProviderName
+from turnout.core.json import JsonObject
+from turnout.errors import ConfigError, ModelUnavailableError
+from turnout.gateway.catalog import Catalog, Provider, ToolSupport
+from turnout.gateway.config.catalog_file import parse_catalog
+from turnout.gateway.config.policy_file import check_models
+from turnout.gateway.config.tables import close_match
+from turnout.gateway.decide import mend_of
+from turnout.gateway.evidence import Evidence
+from turnout.gateway.measure.settle import discover
+from turnout.gateway.measure.unavailable import ENVIRONMENT_PROVIDER
+from turnout.gateway.ports import Upstream
+from turnout.localmodel.models import find_installed, models_folder
+from turnout.runs.choose import choose_strategy
+from turnout.runs.ports import StrategyName
+from turnout.settings import Endpoint, Settings
+
+__all__ = [
+    "NO_MODEL",
+    "abilities",
+    "check_keys",
+    "check_names",
+    "choose",
+    "in_force",
+    "known_catalog",
+    "local_catalog",
+    "no_model",
+    "provider_of",
+    "was_discovered",
+]
+
+_LOCAL_PROVIDER: Final = ProviderName("local")
+
+_MOST_PROBED: Final = 8
+"""Models of a server on this machine that are tried out where none is named."""
+
+NO_MODEL: Final = (
+    "Set LLM_BASE_URL and LLM_API_KEY to an OpenAI-compatible endpoint, "
+    "or name deployments in turnout.toml (`turnout init`), "
+    "or fetch the local model with `turnout models pull`."
+)
+
+
+async def known_catalog(settings: Settings, upstream: Upstream) -> Catalog:
+    """Return the catalog of a run as far as it is known without starting anything.
+
+    `ModelUnavailableError` where there is none, or an endpoint has too many models to try out.
+    """
+    if settings.catalog.deployments:
+        return settings.catalog
+    if settings.endpoint is not None:
+        return await _endpoint_catalog(settings.endpoint, upstream)
+    installed = find_installed(models_folder(settings.home))
+    if installed is None:
+        raise no_model()
+    return local_catalog(installed.path.stem, "http://127.0.0.1:1", "absent")
+
+
+def in_force(settings: Settings) -> Settings:
+    """Return the settings with the policy that counts: an endpoint alone has no price to state."""
+    if settings.catalog.deployments or settings.endpoint is None:
+        return settings
+    return replace(settings, policy=replace(settings.policy, allow_unpriced=True))
+
+
+def was_discovered(settings: Settings) -> bool:
+    """Whether the endpoint itself said which models there are."""
+    endpoint = None if settings.catalog.deployments else settings.endpoint
+    return endpoint is not None and endpoint.model is None
+
+
+def abilities(catalog: Catalog) -> str:
+    """Return the models of a settled catalog in words, with what speaks against some of them."""
+    names = (
+        d.model if d.tools == "confirmed" else f"{d.model} (tool support {d.tools})"
+        for d in catalog.deployments
+    )
+    return f"models: {', '.join(names)}"
+
+
+def check_names(settings: Settings, catalog: Catalog) -> None:
+    """Raise `ConfigError` where the policy or a step asks for a model that is not there."""
+    check_models(settings.policy, catalog)
+    names = {"auto", *(d.model for d in catalog.deployments), *(d.id for d in catalog.deployments)}
+    for kind, step in settings.agent.steps.items():
+        if step.model not in names:
+            raise ConfigError(
+                f"The {kind} step is to use the model {step.model!r}, which no deployment has.",
+                mend=f"{close_match(step.model, sorted(names))} It comes from --model or from "
+                f"agent.steps.{kind}.model.",
+            )
+
+
+def check_keys(catalog: Catalog) -> None:
+    """Raise `ConfigError` where every provider that would be asked lacks its key."""
+    used = [catalog.providers[d.provider] for d in catalog.deployments]
+    if used and all(provider.unset_key for provider in used):
+        unset = " and ".join(sorted({provider.unset_key for provider in used}))
+        raise ConfigError(
+            f"No model can be asked: {unset} {'are' if ' and ' in unset else 'is'} not set.",
+            mend="Export the variable that holds a provider's key, or change `api_key_env`.",
+        )
+
+
+def choose(
+    settings: Settings, catalog: Catalog, evidence: Mapping[DeploymentId, Evidence]
+) -> StrategyName:
+    """Return the strategy for an act step; `ModelUnavailableError` where no model may take it."""
+    model = settings.agent.steps["act"].model
+    try:
+        return choose_strategy(settings.policy, catalog, evidence, model)
+    except ModelUnavailableError as error:
+        mend = mend_of(error.message) or error.mend
+        raise ModelUnavailableError(error.message, mend=mend) from error
+
+
+def provider_of(endpoint: Endpoint, *, connect_timeout: float = 10.0) -> Provider:
+    """Return the provider that an endpoint of the environment is."""
+    return Provider(
+        ProviderName(ENVIRONMENT_PROVIDER), endpoint.base_url, endpoint.api_key, connect_timeout
+    )
+
+
+async def _endpoint_catalog(endpoint: Endpoint, upstream: Upstream) -> Catalog:
+    provider = provider_of(endpoint)
+    models = (endpoint.model,) if endpoint.model else await discover(upstream, provider)
+    if len(models) > (_MOST_PROBED if endpoint.local else 1):
+        shown = ", ".join(models[:8]) + (", …" if len(models) > 8 else "")
+        price = "take long" if endpoint.local else "cost money"
+        raise ModelUnavailableError(
+            f"{endpoint.base_url} has {len(models)} models, and trying them all would {price}.",
+            mend=f"Set LLM_MODEL to one of them: {shown}.",
+        )
+    rows: list[JsonObject] = [{"model": m, "provider": provider.name} for m in models]
+    catalog = parse_catalog(
+        {"providers": {provider.name: {"base_url": endpoint.base_url}}, "deployments": rows},
+        lambda _: None,
+    )
+    return replace(catalog, providers={provider.name: provider})
+
+
+def local_catalog(model: str, base_url: str, tools: ToolSupport) -> Catalog:
+    """Return the catalog of one model that this machine serves itself."""
+    row: JsonObject = {
+        "model": model,
+        "provider": _LOCAL_PROVIDER,
+        "profile": "repair",
+        "tools": tools,
+        "price": {"input_usd": "0", "output_usd": "0"},
+    }
+    providers: JsonObject = {_LOCAL_PROVIDER: {"base_url": base_url}}
+    return parse_catalog({"providers": providers, "deployments": [row]}, lambda _: None)
+
+
+def no_model() -> ModelUnavailableError:
+    """Return the error where nothing is set and nothing is here."""
+    return ModelUnavailableError("No model is configured.", mend=NO_MODEL)

@@ -1,0 +1,104 @@
+"""One line for each request, and never a wait for whoever reads it."""
+
+import io
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from turnout.cli.gateway.request_log import RequestLog, line_of
+from turnout.core.ids import DeploymentId, ModelId, ProviderName, RequestId
+from turnout.core.inference import RoutingReport
+from turnout.core.money import Micros
+from turnout.core.receipts import Receipt
+from turnout.core.usage import Usage
+
+ROUTING = RoutingReport(
+    model=ModelId("m"),
+    provider=ProviderName("p"),
+    deployment=DeploymentId("p/m"),
+    objective="latency",
+    task="coding",
+    task_source="request",
+    session=None,
+    sticky=False,
+    fallback=False,
+    policy_revision=0,
+    reason="",
+    cost_micros=None,
+)
+RECEIPT = Receipt(
+    request_id=RequestId("req-1"),
+    at=datetime(2026, 1, 1, 12, 3, 4, tzinfo=UTC),
+    session=None,
+    key="team",
+    status="ok",
+    http_status=200,
+    error_code=None,
+    asked_model="auto",
+    call_kind=None,
+    decision=None,
+    routing=ROUTING,
+    attempts=(),
+    usage=Usage(),
+    cost_micros=Micros(1_200_000),
+    latency_ms=812,
+    ttft_ms=None,
+    tools_declared=(),
+    tools_called=(),
+)
+
+
+def test_a_line_says_who_answered_how_long_it_took_and_what_it_cost() -> None:
+    """The time is this machine's."""
+    time, _, rest = line_of(RECEIPT).partition("  ")
+    assert len(time) == len("12:03:04")
+    assert rest == "req-1  m  200  812 ms  $1.20"
+
+
+def test_an_unknown_price_and_a_fallback_are_said() -> None:
+    """Both are what a user looks for."""
+    odd = replace(RECEIPT, cost_micros=None, routing=replace(ROUTING, fallback=True))
+    assert line_of(odd).endswith("m  200  812 ms  unpriced  fallback")
+
+
+def test_a_failure_is_named_by_its_code() -> None:
+    """In the place of the model; a name that steers the terminal is shown, not obeyed."""
+    failed = replace(RECEIPT, routing=None, http_status=503, error_code="no_eligible_model")
+    assert "  no_eligible_model  503  " in line_of(failed)
+    assert "\x1b" not in line_of(replace(failed, error_code=None, asked_model="\x1b[2J"))
+
+
+def test_every_line_is_written_before_the_log_is_closed() -> None:
+    """In order."""
+    stream = io.StringIO()
+    with RequestLog(stream) as log:
+        for number in range(3):
+            log.note(replace(RECEIPT, request_id=RequestId(f"req-{number}")))
+    assert [line.split()[1] for line in stream.getvalue().splitlines()] == [
+        "req-0",
+        "req-1",
+        "req-2",
+    ]
+
+
+class Stuck(io.StringIO):
+    """A pipe that nobody reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = threading.Event()
+
+    def write(self, text: str) -> int:
+        """Wait until somebody reads."""
+        self.go.wait()
+        return super().write(text)
+
+
+def test_a_reader_that_does_not_read_holds_nothing_up() -> None:
+    """Lines beyond those that may wait are dropped."""
+    stream = Stuck()
+    with RequestLog(stream) as log:
+        for _ in range(3_000):
+            log.note(RECEIPT)
+        stream.go.set()
+    assert 1_000 <= len(stream.getvalue().splitlines()) <= 1_002
