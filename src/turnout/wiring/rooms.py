@@ -41,7 +41,13 @@ from turnout.sandbox.repository import resolve
 from turnout.sandbox.steering import read_steering
 from turnout.sandbox.testrun import detect_test_command, list_test_files, run_tests
 from turnout.settings import Endpoint, Settings
-from turnout.sources import (
+from turnout.store.affinity import AffinityStore
+from turnout.store.database import Database, open_database
+from turnout.store.probes import ProbesStore
+from turnout.store.receipts import ReceiptsStore
+from turnout.store.record import RecordStore
+from turnout.store.sessions import SessionLedgerStore
+from turnout.wiring.sources import (
     NO_MODEL,
     abilities,
     check_keys,
@@ -54,12 +60,6 @@ from turnout.sources import (
     provider_of,
     was_discovered,
 )
-from turnout.store.affinity import AffinityStore
-from turnout.store.database import Database, open_database
-from turnout.store.probes import ProbesStore
-from turnout.store.receipts import ReceiptsStore
-from turnout.store.record import RecordStore
-from turnout.store.sessions import SessionLedgerStore
 
 __all__ = [
     "ModelSource",

@@ -9,8 +9,15 @@ from turnout.core.ids import DeploymentId, ProviderName
 from turnout.errors import ConfigError, ModelUnavailableError
 from turnout.gateway.catalog import Catalog, Provider
 from turnout.settings import Settings, load_settings
-from turnout.sources import abilities, check_keys, check_names, choose, in_force, was_discovered
 from turnout.testing.exchange import deployment
+from turnout.wiring.sources import (
+    abilities,
+    check_keys,
+    check_names,
+    choose,
+    in_force,
+    was_discovered,
+)
 
 TOML = """
 [policy.session]
