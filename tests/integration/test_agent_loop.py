@@ -185,4 +185,4 @@ async def test_a_session_cap_ends_the_run_with_its_work_so_far(
     assert end.outcome == "capped"
     assert RIGHT.encode() in patch.diff
     assert isinstance(explained := described[-1], Explained)
-    assert explained.text.startswith("Changed: pages.py (modified).")
+    assert explained.text.startswith("- Changed: `pages.py` (modified).")
