@@ -22,6 +22,7 @@ _LOCAL_TIMEOUT = 20.0
 _REMOTE_TIMEOUT = 30.0
 _HISTORY_TIMEOUT = 300.0
 _FULL_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SHORT_NAME = re.compile(r"[0-9a-f]{4,39}")
 _FILTER = re.compile(rb"filter\..*\.(?:clean|smudge|process)", re.DOTALL)
 _REFUSALS = (
     "authentication failed",
@@ -140,7 +141,8 @@ def _not_there(shown: str, base: str, names: Sequence[str]) -> RepositoryError:
         mend = f"Did you mean {' or '.join(near[:3])}?"
     else:
         mend = f"It has: {', '.join(names[:5])}." if names else "Name an existing commit."
-    return RepositoryError(f"{shown} has no commit `{base}`, or more than one.", mend=mend)
+    several = ", or several that begin so" if _SHORT_NAME.fullmatch(base) else ""
+    return RepositoryError(f"{shown} has no commit `{base}`{several}.", mend=mend)
 
 
 async def _resolve_remote(source: Source, base: str) -> str:
