@@ -1,6 +1,5 @@
 """What an evaluation found, as figures, as text and as JSON."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -8,19 +7,9 @@ from statistics import median
 from turnout.core.json import JsonObject
 from turnout.core.money import Micros, format_usd
 from turnout.evals.trial import Trial
+from turnout.gateway.measure.interval import Interval, wilson
 
-__all__ = ["Interval", "Report", "report_json", "report_text", "summarise", "wilson"]
-
-_Z = 1.959963984540054
-"""Standard deviations of a two-sided 95 % interval."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Bounds of a rate, 0 to 1, that hold the true one in 95 of 100 cases."""
-
-    low: float
-    high: float
+__all__ = ["Report", "report_json", "report_text", "summarise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +35,6 @@ class Report:
         return self.resolved / self.graded if self.graded else None
 
 
-def wilson(successes: int, total: int) -> Interval:
-    """Return the Wilson score interval of a rate at 95 %; all of 0 to 1 for no observation."""
-    if total == 0:
-        return Interval(0.0, 1.0)
-    rate, square = successes / total, _Z * _Z
-    centre = (rate + square / (2 * total)) / (1 + square / total)
-    spread = rate * (1 - rate) / total + square / (4 * total * total)
-    half = _Z * math.sqrt(spread) / (1 + square / total)
-    # The rate lies inside; rounding alone would put the bounds of 0 and of 1 beyond it.
-    return Interval(min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half)))
-
-
 def summarise(trials: Sequence[Trial], instances: int) -> Report:
     """Return the figures of `trials`, out of a set of `instances`."""
     graded = [trial for trial in trials if trial.grade != "infrastructure"]
@@ -69,7 +46,7 @@ def summarise(trials: Sequence[Trial], instances: int) -> Report:
         instances,
         len(graded),
         resolved,
-        wilson(resolved, len(graded)),
+        wilson(resolved / len(graded) if graded else 0.0, len(graded)),
         float(median([trial.steps for trial in graded])) if graded else 0.0,
         median([trial.seconds for trial in graded]) if graded else 0.0,
         Micros(sum(known)) if len(known) == len(costs) else None,

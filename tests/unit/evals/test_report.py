@@ -2,14 +2,10 @@
 
 import json
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from turnout.core.ids import RunId
 from turnout.core.money import Micros
 from turnout.evals.grade import GradeName
-from turnout.evals.report import report_json, report_text, summarise, wilson
+from turnout.evals.report import report_json, report_text, summarise
 from turnout.evals.trial import Trial
 
 
@@ -32,26 +28,6 @@ def trial(name: str, grade: GradeName, *, steps: int = 3, cost: int | None = 1_0
         cost_micros=None if cost is None else Micros(cost),
         diff="",
     )
-
-
-@pytest.mark.parametrize(
-    ("successes", "total", "low", "high"),
-    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (0, 0, 0.0, 1.0)],
-)
-def test_the_interval_is_that_of_wilson(
-    successes: int, total: int, low: float, high: float
-) -> None:
-    """Known values."""
-    interval = wilson(successes, total)
-    assert interval.low == pytest.approx(low, abs=1e-4)
-    assert interval.high == pytest.approx(high, abs=1e-4)
-
-
-@given(st.integers(0, 500), st.integers(1, 500))
-def test_the_interval_holds_the_rate(successes: int, more: int) -> None:
-    """And stays between 0 and 1."""
-    interval = wilson(successes, successes + more)
-    assert 0 <= interval.low <= successes / (successes + more) <= interval.high <= 1
 
 
 def test_what_could_not_be_graded_is_in_no_rate() -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import sqrt
 from typing import assert_never
 
 from turnout.core.ids import DeploymentId
@@ -11,11 +10,9 @@ from turnout.core.usage import Usage
 from turnout.gateway.catalog import Deployment, StatedQuality
 from turnout.gateway.decide.eligible import Question
 from turnout.gateway.evidence import Evidence
+from turnout.gateway.measure.interval import wilson
 
 __all__ = ["Figures", "Score", "figures", "lower_bound", "score_all"]
-
-_Z = 1.96
-"""Two-sided 95 %."""
 
 _EXPECTED_OUTPUT = 500
 """Output tokens of a typical call; a smaller limit of the request replaces it."""
@@ -43,12 +40,9 @@ class Score:
 
 def lower_bound(quality: StatedQuality) -> float:
     """Return the Wilson bound of a stated quality; without a sample size, the value itself."""
-    n = quality.sample_size
-    if not n:
+    if not quality.sample_size:
         return quality.value
-    p, z2 = quality.value, _Z * _Z
-    spread = _Z * sqrt(p * (1 - p) / n + z2 / (4 * n * n))
-    return max(0.0, (p + z2 / (2 * n) - spread) / (1 + z2 / n))
+    return wilson(quality.value, quality.sample_size).low
 
 
 def figures(question: Question, deployment: Deployment, evidence: Evidence) -> Figures:
