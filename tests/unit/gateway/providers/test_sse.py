@@ -23,8 +23,11 @@ def cut_at(raw: bytes, places: list[int]) -> list[bytes]:
     return [raw[a:b] for a, b in itertools.pairwise(bounds)]
 
 
+LINE = st.text(st.characters(codec="utf-8", exclude_characters="\r\n")).map(str.strip)
+
+
 @given(
-    texts=st.lists(st.text(st.characters(exclude_characters="\r\n")).map(str.strip), min_size=1),
+    texts=st.lists(LINE, min_size=1),
     end=st.sampled_from(["\n", "\r\n", "\r"]),
     places=st.lists(st.integers(min_value=0)),
 )
