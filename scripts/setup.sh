@@ -11,8 +11,17 @@ missing_packages() {
     python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || printf ' python3-venv'
 }
 
-install_packages() {
-    packages=$(missing_packages)
+missing_container_packages() {
+    command -v podman >/dev/null 2>&1 || printf ' podman'
+    command -v runc >/dev/null 2>&1 || printf ' runc'
+    command -v debootstrap >/dev/null 2>&1 || printf ' debootstrap'
+}
+
+install_packages() { install_missing missing_packages; }
+install_container_packages() { install_missing missing_container_packages; }
+
+install_missing() {
+    packages=$($1)
     [ -n "$packages" ] || return 0
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
         fail "missing:$packages. Install with: sudo apt-get install -y$packages"
@@ -21,7 +30,7 @@ install_packages() {
     # shellcheck disable=SC2086 # the list is meant to be split
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
         --no-install-recommends $packages; } >/dev/null || fail "apt-get could not install$packages"
-    packages=$(missing_packages)
+    packages=$($1)
     [ -z "$packages" ] || fail "still missing after apt-get:$packages"
 }
 

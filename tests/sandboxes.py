@@ -14,7 +14,13 @@ from turnout.sandbox.bubblewrap import BubblewrapDriver, BubblewrapSandbox
 RUN = RunId("run-00000000ab5e")
 MIB = 1 << 20
 SMALL = Limits(
-    memory_bytes=160 * MIB, pids=64, cpus=2, disk_bytes=48 * MIB, file_bytes=32 * MIB, open_files=64
+    memory_bytes=160 * MIB,
+    pids=64,
+    cpus=2,
+    disk_bytes=48 * MIB,
+    inodes=5_000,
+    file_bytes=32 * MIB,
+    open_files=64,
 )
 
 

@@ -11,6 +11,7 @@
     ├── GatewayError                a request the gateway refused or could not serve (HTTP status)
     ├── SandboxError                the sandbox itself failed; never shown to a model
     │   └── SandboxDiedError        its agent is gone; the sandbox cannot be used again
+    ├── CommandFailedError          a command that was to succeed did not (SDK)
     ├── DeliveryError               a finished patch could not be put where it was wanted
     ├── ToolError                   a tool could not do what was asked; its text goes to the model
     └── StoreError                  the record could not be read or written
@@ -21,6 +22,7 @@ An error's text says what is wrong; its `mend` says what to do about it.
 """
 
 __all__ = [
+    "CommandFailedError",
     "ConfigError",
     "DeliveryError",
     "GatewayError",
@@ -112,6 +114,26 @@ class SandboxError(TurnoutError):
 
 class SandboxDiedError(SandboxError):
     """The sandbox is gone and cannot be used again."""
+
+
+class CommandFailedError(TurnoutError):
+    """A command that was to succeed did not; its text ends with what the command printed last."""
+
+    def __init__(
+        self, message: str, *, exit_code: int, stdout: str, stderr: str, timed_out: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        """As in a shell: 128 + n for signal n, 127 where it was not started, 124 for its time."""
+        self.stdout = stdout
+        """The end of it."""
+        self.stderr = stderr
+        """The end of it."""
+        self.timed_out = timed_out
+
+    def __str__(self) -> str:
+        printed = [text.removesuffix("\n") for text in (self.stdout, self.stderr) if text]
+        return "\n".join([self.message, *printed])
 
 
 class DeliveryError(TurnoutError):

@@ -17,7 +17,7 @@ from pydantic import Field, JsonValue
 
 from turnout.agent.base import AgentConfig, StepConfig
 from turnout.core.inference import Objective, StepKind, TaskKind
-from turnout.core.policies import Policy
+from turnout.core.policies import EgressPolicy, Policy
 from turnout.core.tasks import SurfaceName
 from turnout.errors import ConfigError
 from turnout.gateway.catalog import Catalog
@@ -25,12 +25,18 @@ from turnout.gateway.config.addresses import http_address, sendable_key
 from turnout.gateway.config.catalog_file import parse_catalog
 from turnout.gateway.config.policy_file import check_models, parse_policy
 from turnout.gateway.config.tables import Rate, Table, read_table
-from turnout.sandbox.base import Limits
+from turnout.sandbox.base import BoundSecret, Egress, Limits
+from turnout.sandbox.container.options import ContainerOptions, EngineName
+from turnout.sandbox.egress.rules import parse_rule
+from turnout.sandbox.hosted.options import HostedOptions
+from turnout.sandbox.kubernetes.options import KubernetesOptions, ProxyAddress, PullPolicy
 
 __all__ = [
     "CONFIG_NAME",
+    "HOSTED_KEYS",
     "KNOWN_KEYS",
     "ConfigFile",
+    "DriverName",
     "Endpoint",
     "KnownKey",
     "Settings",
@@ -46,10 +52,23 @@ CONFIG_NAME: Final = "turnout.toml"
 
 _MIB: Final = 1 << 20
 
+HOSTED_KEYS: Final = {
+    "e2b": "E2B_API_KEY",
+    "novita": "NOVITA_API_KEY",
+    "withruntime": "RUNTIME_API_KEY",
+}
+"""Variables that hold the keys of hosts of rented machines, by driver."""
+
 _HOST_VARIABLES: Final = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "LANG", "XDG_CONFIG_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 )
 """What host programs that we start on the user's behalf are told of the environment."""
+
+
+DriverName = Literal[
+    "bubblewrap", "container", "kubernetes", "e2b", "withruntime", "novita", "none"
+]
+"""What makes the sandboxes. `none` is no isolation, and never a setting of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +145,15 @@ class Settings:
     """Used where the catalog names no deployment."""
     agent: AgentConfig
     surface: SurfaceName
+    driver: DriverName
+    container: ContainerOptions
+    kubernetes: KubernetesOptions
+    hosted: HostedOptions
+    hosted_keys: Mapping[str, str] = field(repr=False)
+    """By driver, where the variable of its host's key is set."""
     limits: Limits
+    egress: Egress
+    """What the policy names, without package mirrors; a secret that is not set is empty."""
     test_command: str | None
     requirements: tuple[str, ...] | None
     host_environment: Mapping[str, str] = field(repr=False)
@@ -139,9 +166,16 @@ class Settings:
         endpoint = None if self.endpoint is None else replace(self.endpoint, model=model)
         return replace(self, agent=replace(self.agent, steps=steps), endpoint=endpoint)
 
+    def with_driver(self, driver: DriverName) -> "Settings":
+        """Return settings under which sandboxes are made by another driver."""
+        return replace(self, driver=driver)
+
     def with_max_steps(self, steps: int) -> "Settings":
         """Return settings under which the agent ends after `steps` act steps."""
         return replace(self, agent=replace(self.agent, max_steps=steps))
+
+
+_Text = Annotated[str, Field(min_length=1)]
 
 
 class _StepTable(Table):
@@ -149,7 +183,7 @@ class _StepTable(Table):
     task: TaskKind | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     thinking: bool | None = None
-    model: Annotated[str, Field(min_length=1)] | None = None
+    model: _Text | None = None
 
 
 class _AgentTable(Table):
@@ -165,15 +199,59 @@ class _AgentTable(Table):
     )
 
 
+class _ContainerTable(Table):
+    engine: EngineName | Literal["auto"] = "auto"
+    image: _Text = "turnout-sandbox"
+    runtime: str = ""
+    warm: Annotated[int, Field(ge=0, le=100)] = 0
+    ulimits: list[str] = Field(default_factory=list)
+    piped: bool = False
+
+
+class _ProxyTable(Table):
+    host: str = ""
+    port: Annotated[int, Field(ge=1, le=65_535)] = 3128
+    ports: Annotated[int, Field(ge=1, le=10_000)] = 64
+    namespace: _Text = "turnout"
+    listen: str = ""
+
+
+class _KubernetesTable(Table):
+    image: _Text = "turnout-sandbox"
+    namespace: _Text = "turnout-sandboxes"
+    pull_policy: PullPolicy = "IfNotPresent"
+    pull_secrets: list[_Text] = Field(default_factory=list)
+    runtime_class: _Text | None = None
+    seccomp: _Text = "turnout/sandbox.json"
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    warm_pool: _Text | None = None
+    proxy: _ProxyTable | bool = False
+    kubeconfig: _Text | None = None
+    context: _Text | None = None
+    start_seconds: Rate = 120.0
+
+
+class _HostedTable(Table):
+    image: _Text | None = None
+    python: _Text = "/usr/bin/python3"
+
+
 class _SandboxTable(Table):
+    driver: DriverName = "bubblewrap"
+    container: _ContainerTable = Field(default_factory=_ContainerTable)
+    kubernetes: _KubernetesTable = Field(default_factory=_KubernetesTable)
+    hosted: _HostedTable = Field(default_factory=_HostedTable)
     memory_mb: Annotated[int, Field(ge=64)] | None = None
     pids: Annotated[int, Field(ge=16)] | None = None
     cpus: Rate | None = None
     disk_mb: Annotated[int, Field(ge=16)] | None = None
+    inodes: Annotated[int, Field(ge=1_000)] | None = None
+    idle_seconds: Rate | None = None
+    lifetime_hours: Rate | None = None
 
 
 class _TestsTable(Table):
-    command: Annotated[str, Field(min_length=1)] | None = None
+    command: _Text | None = None
     requirements: list[str] | None = None
 
 
@@ -295,7 +373,13 @@ def _settings(path: Path | None, table: _File, env: Mapping[str, str]) -> Settin
         endpoint=_endpoint(env),
         agent=_agent(table.agent),
         surface=table.agent.surface,
+        driver=_driver(table.sandbox),
+        container=_container(table.sandbox.container),
+        kubernetes=_kubernetes(table.sandbox.kubernetes),
+        hosted=HostedOptions(table.sandbox.hosted.image, table.sandbox.hosted.python),
+        hosted_keys={name: env[key] for name, key in HOSTED_KEYS.items() if env.get(key)},
         limits=_limits(table.sandbox),
+        egress=_egress(policy.egress, env),
         test_command=table.tests.command,
         requirements=_optional_tuple(table.tests.requirements),
         host_environment={k: v for k, v in env.items() if k in _HOST_VARIABLES},
@@ -339,6 +423,52 @@ def _agent(table: _AgentTable) -> AgentConfig:
     return replace(base, steps=steps)
 
 
+def _driver(table: _SandboxTable) -> DriverName:
+    if table.driver == "none":
+        raise ConfigError(
+            '`sandbox.driver` is "none", which is no isolation.',
+            mend="Where that is meant, say so at each run: `turnout run --sandbox none`.",
+        )
+    return table.driver
+
+
+def _container(table: _ContainerTable) -> ContainerOptions:
+    return ContainerOptions(
+        engine=table.engine,
+        image=table.image,
+        runtime=table.runtime,
+        warm=table.warm,
+        ulimits=tuple(table.ulimits),
+        piped=table.piped,
+    )
+
+
+def _kubernetes(table: _KubernetesTable) -> KubernetesOptions:
+    proxy = _ProxyTable() if table.proxy is True else table.proxy
+    return KubernetesOptions(
+        image=table.image,
+        namespace=table.namespace,
+        pull_policy=table.pull_policy,
+        pull_secrets=tuple(table.pull_secrets),
+        runtime_class=table.runtime_class,
+        seccomp=None if table.seccomp == "runtime" else table.seccomp,
+        node_selector=tuple(table.node_selector.items()),
+        warm_pool=table.warm_pool,
+        proxy=ProxyAddress(**proxy.model_dump()) if proxy else None,
+        kubeconfig=Path(table.kubeconfig) if table.kubeconfig else None,
+        context=table.context,
+        start_seconds=table.start_seconds,
+    )
+
+
+def _egress(policy: EgressPolicy, env: Mapping[str, str]) -> Egress:
+    rules = [parse_rule(text) for text in policy.allow]
+    rules += [parse_rule(text, private=True) for text in policy.private]
+    secrets = (BoundSecret(s.variable, s.host, env.get(s.source, "")) for s in policy.secrets)
+    own = env.get("SSL_CERT_FILE")
+    return Egress(tuple(rules), tuple(secrets), ca_files=(own,) if own else ())
+
+
 def _limits(table: _SandboxTable) -> Limits:
     limits = Limits()
     return replace(
@@ -347,6 +477,11 @@ def _limits(table: _SandboxTable) -> Limits:
         pids=table.pids or limits.pids,
         cpus=table.cpus or limits.cpus,
         disk_bytes=table.disk_mb * _MIB if table.disk_mb else limits.disk_bytes,
+        inodes=table.inodes or limits.inodes,
+        idle_seconds=table.idle_seconds or limits.idle_seconds,
+        lifetime_seconds=table.lifetime_hours * 3600
+        if table.lifetime_hours
+        else limits.lifetime_seconds,
     )
 
 

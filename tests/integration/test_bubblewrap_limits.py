@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.sandboxes import alive, python, said, started
+from tests.sandboxes import MIB, alive, python, said, started
 
 from turnout.sandbox.base import Command
 from turnout.sandbox.bubblewrap import BubblewrapDriver, BubblewrapSandbox
@@ -78,19 +78,47 @@ os._exit(0)
 
 
 async def test_empty_files_without_number_are_stopped(sandbox: BubblewrapSandbox) -> None:
-    """They cost kernel memory, which counts as memory of the sandbox."""
-    if sandbox.isolation.endswith("rlimits"):
-        pytest.skip("without control groups only the kernel's own limit of files holds")
+    """They are counted over all folders that can be written, and room can be made again."""
     code = """
 import os
-for folder in range(1000):
-    os.mkdir(f"/repo/{folder}")
-    for number in range(1000):
-        os.close(os.open(f"/repo/{folder}/{number}", os.O_CREAT))
-print("MADE")
+made = 0
+try:
+    for number in range(3000):
+        for folder in ("/repo", "/tmp", "/dev/shm"):
+            os.close(os.open(f"{folder}/{number}", os.O_CREAT))
+            made += 1
+except OSError as error:
+    print(error.strerror, 4900 < made < 5000)
 """
-    assert "MADE" not in await python(sandbox, code)
-    assert await alive(sandbox)
+    assert await python(sandbox, code) == "No space left on device True"
+    assert await said(sandbox, "rm /tmp/[0-9]*; echo x >/repo/x; cat /repo/x") == "x\n"
+
+
+async def test_one_limit_holds_for_all_that_is_written(sandbox: BubblewrapSandbox) -> None:
+    """Folders share the disk, and what is written is known without asking inside."""
+    fill = "head -c 20M /dev/zero >/repo/f && head -c 20M /dev/zero >/tmp/f && echo both"
+    assert await said(sandbox, fill) == "both\n"
+    assert 40 * MIB <= ((await sandbox.usage()).disk_bytes or 0) <= 41 * MIB
+    assert "No space left" in await said(sandbox, "head -c 20M /dev/zero >/dev/shm/f")
+    await said(sandbox, "rm /repo/f /tmp/f /dev/shm/f")
+    assert ((await sandbox.usage()).disk_bytes or 0) < MIB
+
+
+async def test_what_is_paused_uses_no_time(sandbox: BubblewrapSandbox) -> None:
+    """It goes on where it was, for whoever called meanwhile, and the time is counted."""
+    counting = "while :; do n=$((n + 1)); echo $n >/repo/n; done"
+    running = asyncio.create_task(sandbox.run(Command(shell=counting, timeout=60)))
+    await said(sandbox, "until [ -s /repo/n ]; do :; done")
+    await sandbox.pause()
+    before = (await sandbox.usage()).cpu_seconds
+    await asyncio.sleep(0.2)
+    usage = await sandbox.usage()
+    if before is not None:
+        assert (usage.cpu_seconds or 0) - before < 0.05
+    assert 0.2 <= usage.frozen_seconds <= usage.wall_seconds
+    await sandbox.resume()
+    assert await said(sandbox, "a=$(cat n); until [ $(cat n) -gt $((a + 3)) ]; do :; done; echo on")
+    running.cancel()
 
 
 async def test_output_without_end_is_cut(sandbox: BubblewrapSandbox) -> None:

@@ -121,6 +121,23 @@ async def test_the_environment_is_ours_alone(sandbox: BubblewrapSandbox) -> None
     }
 
 
+async def test_the_workspace_has_two_names(sandbox: BubblewrapSandbox) -> None:
+    """Both are the same folder, and temporary files are everybody's."""
+    assert await said(sandbox, "echo x >/workspace/x; cat /repo/x; realpath /workspace") == (
+        "x\n/repo\n"
+    )
+    assert await said(sandbox, "stat -c %a /tmp /dev/shm /tmp/home /repo | xargs") == (
+        "1777 1777 700 755\n"
+    )
+
+
+async def test_mounts_do_not_tell_where_the_host_keeps_what(
+    driver: BubblewrapDriver, sandbox: BubblewrapSandbox
+) -> None:
+    """Options of mounts name folders of the stage, which nobody else sees."""
+    assert str(driver.state_dir) not in await said(sandbox, "cat /proc/self/mounts")
+
+
 async def test_no_capability_and_no_new_privilege(sandbox: BubblewrapSandbox) -> None:
     """All capability sets are empty, a filter runs, and exec raises nothing."""
     status = await said(sandbox, "cat /proc/self/status")

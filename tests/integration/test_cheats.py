@@ -15,7 +15,7 @@ from turnout.core.runs import TestReport, Verdict
 from turnout.core.tasks import Task
 from turnout.runs.service import RunService
 from turnout.runs.summary import RunResult
-from turnout.runs.worker import Workshop
+from turnout.runs.worker import RunEgress, Workshop
 from turnout.sandbox.base import Limits, Sandbox
 from turnout.sandbox.bubblewrap import BubblewrapDriver
 from turnout.sandbox.repository import resolve
@@ -214,10 +214,17 @@ def pages(tmp_path: Path) -> TinyRepository:
     return repository
 
 
+async def nothing_reached() -> RunEgress:
+    """Return that no sandbox reaches anything."""
+    return RunEgress()
+
+
 @asynccontextmanager
 async def service(driver: BubblewrapDriver, script: str) -> AsyncIterator[RunService]:
     """Open the service with an agent that does only this."""
-    shop = Workshop(driver, Hand(script), RealSuite(), Limits(), SystemClock(), Owners())
+    shop = Workshop(
+        driver, Hand(script), RealSuite(), Limits(), SystemClock(), Owners(), nothing_reached
+    )
     yield RunService(MemoryRecordStore(), shop, Models(), resolve, print)
 
 

@@ -6,7 +6,10 @@ import pytest
 from tests.integration.workspaces import opened, same_tree, shell
 
 from turnout.core.runs import FileChange
+from turnout.sandbox.base import BaseSpec
+from turnout.sandbox.base_layer import find_layer
 from turnout.sandbox.bubblewrap import BubblewrapDriver
+from turnout.sandbox.collector import Collection
 from turnout.testing.repositories import TinyRepository
 
 TRICKS = {
@@ -225,3 +228,38 @@ async def test_the_file_system_of_the_user_never_changes(driver, repository):
         await shell(sandbox, "rm -rf /repo/* /base/* /base.git/* 2>/dev/null || true")
         assert len((await sandbox.diff()).files) == 8
     assert (repository.git("status", "--porcelain"), repository.git("rev-parse", "--all")) == before
+
+
+EDITS = """
+    printf 'two\\n' > a.txt; touch -d @1 a.txt
+    rm -r sub; mkdir sub; echo new > sub/other
+    rm moved.txt; mkdir moved.txt; echo in > moved.txt/in
+    mv data.bin renamed.bin; chmod +x gone.txt; ln -sf kept.log link
+    rm kept.log; mkfifo kept.log; mkfifo pipe; echo x > seen.log
+    rm tool; git init -q tool; echo y > tool/y; mkdir -p env; touch env/pyvenv.cfg env/x
+    echo '*.tmp' > .gitignore; echo z > z.tmp; mkdir shut; echo s > shut/s; chmod 0 shut/s shut
+    git add a.txt; git commit -qm work; git gc -q
+"""
+
+
+async def test_changes_alone_tell_the_same_as_the_whole_tree(driver, repository):
+    """Whatever the run has put in the place of what, found quickly or by a look at every file."""
+    async with opened(driver, repository) as sandbox:
+        await shell(sandbox, EDITS)
+        spec = BaseSpec(str(repository), repository.head, requirements=())
+        layer = find_layer(driver.state_dir, await driver.prepare(spec))
+        collection = Collection(driver, sandbox, layer.history, layer.commit)
+        found = await collection.of_changes(layer.tree)
+        assert found == await collection.of_tree()
+        assert found == await sandbox.diff()
+    assert len(found.files) == 14
+    assert set(found.excluded) == {"tool/", "env/", "z.tmp"}
+
+
+async def test_paths_that_are_too_long_for_one_call_are_passed_over(driver, repository):
+    """What lies deeper than a path can say is no part of a patch, and the rest of it is."""
+    script = 'python3 -c \'import os\nfor n in range(900): os.mkdir("deep!"); os.chdir("deep!")\''
+    async with opened(driver, repository) as sandbox:
+        await shell(sandbox, f"{script}; echo two > a.txt")
+        patch = await sandbox.diff()
+    assert [file.path for file in patch.files] == ["a.txt"]

@@ -16,7 +16,7 @@ from turnout.sandbox.bubblewrap import BubblewrapDriver
 from turnout.sandbox.repository import resolve
 from turnout.testing.repositories import TinyRepository
 
-POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
+POINTER = "version https://lfs.example.org/spec/v1\noid sha256:00\nsize 9\n"
 
 
 def readable_by_others(path: Path) -> bool:
@@ -136,15 +136,17 @@ async def test_a_base_layer_is_made_once(sandbox_state, repository):
 
 
 async def test_runs_cannot_change_what_they_share(driver, repository):
-    """Tree, history and environment are read-only, and the next run sees the base."""
+    """What the workspace and `/venv` lie over is read-only, and the next run sees the base."""
     async with opened(driver, repository) as sandbox:
         script = (
-            "for path in /base /base.git /venv; do touch $path/x 2>/dev/null && echo $path; done"
+            "for path in /base /base.git /base.venv /run/turnout/changes/repo; do "
+            "touch $path/x 2>/dev/null && echo $path; done"
         )
         assert await shell(sandbox, f"{script}; true") == ""
-        await shell(sandbox, "echo poison > a.txt; rm -rf .git")
+        await shell(sandbox, "echo poison > a.txt; rm -rf .git; rm /venv/pyvenv.cfg")
     async with opened(driver, repository) as sandbox:
         assert (await sandbox.read("a.txt")).data == b"2\n"
+        await shell(sandbox, "test -e /venv/pyvenv.cfg")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can try as another user")

@@ -1,4 +1,6 @@
+import os
 import shutil
+import stat
 import subprocess
 import sys
 from importlib.resources import files
@@ -135,13 +137,52 @@ def inside(name: str, *arguments: object, data: bytes = b"") -> bytes:
 
 
 def collect(base: Path, tree: Path, commit: str, scratch: Path) -> Patch:
-    """Compare a tree with its base as a collector does."""
-    (scratch / "tree").mkdir(parents=True)
+    """Compare a whole tree with its base as a collector does."""
     pack = ["tar", "--create", "--file=-", "--format=gnu", "--exclude=./.git", "."]
     stream = subprocess.run(pack, cwd=tree, capture_output=True, check=True).stdout
-    return read_collected(
-        inside("collect.py", base, scratch / "tree", scratch / "own", commit, data=stream)
-    )
+    arguments = (base, scratch, commit, "tree", "/nonexistent")
+    return read_collected(inside("collect.py", *arguments, data=stream))
+
+
+def collect_changes(base: Path, begun: Path, tree: Path, commit: str, scratch: Path) -> Patch:
+    """Compare what has changed in a tree with its base as a collector does."""
+    upper = scratch.with_name(f"{scratch.name}-upper")
+    lay_over(begun, tree, upper)
+    snapshot = str(files("turnout.sandbox.inside").joinpath("snapshot.py"))
+    pack = [sys.executable, "-ISE", snapshot, "pack", "repo", upper, begun, tree]
+    stream = subprocess.run(pack, capture_output=True, check=True).stdout
+    arguments = (base, scratch, commit, "changes", begun, snapshot)
+    return read_collected(inside("collect.py", *arguments, data=stream))
+
+
+def lay_over(below: Path, tree: Path, upper: Path) -> None:
+    """Make the writable part of an overlay on `below` whose result is `tree`."""
+    upper.mkdir()
+    before = {path.name for path in below.iterdir()}
+    after = {path.name for path in tree.iterdir()}
+    for name in before - after:
+        os.mknod(upper / name, stat.S_IFCHR, os.makedev(0, 0))
+    for name in after:
+        old, new = below / name, tree / name
+        if is_folder(new) and is_folder(old):
+            lay_over(old, new, upper / name)
+        elif is_folder(new):
+            shutil.copytree(new, upper / name, symlinks=True)
+        elif not same(old, new):
+            shutil.copy2(new, upper / name, follow_symlinks=False)
+
+
+def is_folder(path: Path) -> bool:
+    """Say whether a path is that of a folder itself."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def same(old: Path, new: Path) -> bool:
+    """Say whether a file or link was left alone."""
+    if old.is_symlink() or new.is_symlink():
+        return old.is_symlink() and new.is_symlink() and old.readlink() == new.readlink()
+    alike = old.is_file() and old.stat().st_mode == new.stat().st_mode
+    return alike and old.read_bytes() == new.read_bytes()
 
 
 def tree_of(folder: Path, scratch: Path) -> str:
@@ -172,6 +213,11 @@ def test_the_patch_makes_the_same_tree_of_a_fresh_clone(base_files, steps):
         for step in steps:
             change(workspace, step)
         patch = collect(root / "base.git", root / "tree", commit, root / "collect")
+        (root / "begun").mkdir()
+        inside("checkout.py", root / "base.git", root / "begun", commit)
+        assert patch == collect_changes(
+            root / "base.git", root / "begun", root / "tree", commit, root / "changes"
+        )
         clone = TinyRepository(root / "clone")
         clone.git("fetch", "--quiet", str(root / "base.git"), "main")
         clone.git("reset", "--quiet", "--hard", commit)

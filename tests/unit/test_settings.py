@@ -69,6 +69,9 @@ def test_every_table_reaches_its_room(tmp_path: Path) -> None:
         objective = "cost"
         max_tokens = 10
         [sandbox]
+        driver = "container"
+        inodes = 5000
+        lifetime_hours = 0.5
         memory_mb = 512
         cpus = 1.5
         [tests]
@@ -87,6 +90,8 @@ def test_every_table_reaches_its_room(tmp_path: Path) -> None:
     assert settings.agent.steps["plan"].objective == "quality"
     assert (settings.limits.memory_bytes, settings.limits.cpus) == (512 << 20, 1.5)
     assert settings.limits.pids == 512
+    assert (settings.limits.inodes, settings.limits.lifetime_seconds) == (5000, 1800)
+    assert (settings.driver, settings.with_driver("none").driver) == ("container", "none")
     assert (settings.test_command, settings.requirements) == ("make test", ("numpy>=2",))
 
 
@@ -100,6 +105,9 @@ def test_every_table_reaches_its_room(tmp_path: Path) -> None:
         ("[agent.steps.act]\nmax_token = 3\n", "`agent.steps.act.max_token` is no key."),
         ('[sandbox]\nmemory_mb = "1"\n', "`sandbox.memory_mb` must be"),
         ("[policy]\nobjectiv = 1\n", "`policy.objectiv` is no key."),
+        ('[sandbox]\ndriver = "docker"\n', "`sandbox.driver` is 'docker'."),
+        ('[sandbox]\ndriver = "none"\n', "`turnout run --sandbox none`"),
+        ('[policy.egress]\nallow = ["10.0.0.1"]\n', "cannot be allowed: it is an address"),
         (UNKNOWN_MODEL, "no deployment has"),
         ("[agent\n", "not valid TOML"),
     ],
@@ -132,6 +140,29 @@ def test_a_file_is_found_without_being_looked_into(tmp_path: Path) -> None:
     assert lying == ConfigFile(tmp_path / "turnout.toml", named=False)
     named = find_config(environment={"TURNOUT_CONFIG": "turnout.toml"}, directory=tmp_path)
     assert named == ConfigFile(tmp_path / "turnout.toml", named=True)
+
+
+def test_what_a_sandbox_may_reach_is_the_policys(tmp_path: Path) -> None:
+    """Rules become those of the proxy; the value of a secret comes from the environment."""
+    text = """
+        [policy.egress]
+        allow = ["Example.org", "*.example.net:8443"]
+        private = ["mirror.corp.example"]
+        packages = true
+        [policy.egress.secrets.TOKEN]
+        host = "example.org"
+        env = "MY_TOKEN"
+        """
+    settings = load(tmp_path, text, MY_TOKEN="sesame")
+    assert settings.policy.egress.packages
+    assert [(rule.host, rule.private) for rule in settings.egress.rules] == [
+        ("example.org", False),
+        ("*.example.net", False),
+        ("mirror.corp.example", True),
+    ]
+    (secret,) = settings.egress.secrets
+    assert (secret.variable, secret.host, secret.value) == ("TOKEN", "example.org", "sesame")
+    assert "sesame" not in repr(settings)
 
 
 def test_an_unset_key_is_no_error_yet(tmp_path: Path) -> None:

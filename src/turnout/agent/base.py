@@ -65,6 +65,8 @@ class Brief:
     """Our own run at base; None where there are no tests."""
     test_files: tuple[str, ...] = ()
     """Existing test files of the workspace: never to be changed."""
+    reachable: tuple[str, ...] = ()
+    """Hosts that commands can reach, each with what is to be known of it; no others answer."""
 
 
 class ModelClient(Protocol):

@@ -61,6 +61,8 @@ def _task(brief: Brief, paths: Sequence[str]) -> str:
             f"Tests, run with `{brief.test_command}` before any change:\n"
             + _tests(brief.tests_before)
         )
+    if brief.reachable:
+        parts.append("Commands reach these hosts, and no others:\n" + "\n".join(brief.reachable))
     return "\n\n".join(parts)
 
 

@@ -17,7 +17,8 @@ from turnout.core.json import JsonObject
 from turnout.errors import TurnoutError
 from turnout.sandbox.base import Capabilities
 from turnout.settings import Settings
-from turnout.wiring import ModelSource, examine_models, examine_sandbox
+from turnout.wiring.rooms import ModelSource, examine_models
+from turnout.wiring.sandboxes import check_egress, examine_sandboxes
 
 __all__ = ["command"]
 
@@ -52,8 +53,8 @@ def command(*, as_json: bool, config: Path | None) -> int:
 
 
 async def _examine(settings: Settings) -> Sequence[_Check]:
-    walls, models = await asyncio.gather(examine_sandbox(settings), _models(settings))
-    return [_python(), _git(), *_walls(walls), *models, _state(settings)]
+    walls, models = await asyncio.gather(_sandboxes(settings), _models(settings))
+    return [_python(), _git(), *walls, *models, _reach(settings), _state(settings)]
 
 
 def _python() -> _Check:
@@ -63,6 +64,28 @@ def _python() -> _Check:
 def _git() -> _Check:
     found = shutil.which("git")
     return _Check("git", found is not None, found or "not found", "Run `sudo apt-get install git`.")
+
+
+async def _sandboxes(settings: Settings) -> list[_Check]:
+    try:
+        chosen, *others = await examine_sandboxes(settings)
+    except TurnoutError as error:
+        return [_Check("sandbox", False, error.message, error.mend)]
+    return [*_walls(chosen), *map(_other, others)]
+
+
+def _other(walls: Capabilities) -> _Check:
+    """Return what another driver could do here, in one line."""
+    lacking = next(
+        ((f"{name}: {text}") for name, holds, text in walls.facts if not holds), "it is not usable"
+    )
+    return _Check(
+        f"sandbox: {walls.driver}",
+        walls.usable,
+        walls.isolation if walls.usable else lacking,
+        f"Needed only for `--sandbox {walls.driver}`.",
+        needed=False,
+    )
 
 
 def _walls(walls: Capabilities) -> list[_Check]:
@@ -81,6 +104,16 @@ async def _models(settings: Settings) -> list[_Check]:
     except TurnoutError as error:
         return [_Check("model", False, error.message, error.mend)]
     return [_Check(f"model: {s.name}", s.ok, s.detail, s.mend, s.needed) for s in sources]
+
+
+def _reach(settings: Settings) -> _Check:
+    policy = settings.policy.egress
+    named = [*policy.allow, *policy.private, *(["package mirrors"] if policy.packages else [])]
+    try:
+        check_egress(settings)
+    except TurnoutError as error:
+        return _Check("egress", False, error.message, error.mend)
+    return _Check("egress", True, f"runs may reach {', '.join(named) or 'nothing'}")
 
 
 def _state(settings: Settings) -> _Check:

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import config_option, json_option, read_settings, say_json
+from turnout.cli.options import (
+    config_option,
+    json_option,
+    read_settings,
+    sandbox_option,
+    say_json,
+)
 from turnout.cli.progress import Progress, Silence, progress_on
 from turnout.cli.terminal import plural, safe
 from turnout.core.tasks import SurfaceName
@@ -19,8 +25,9 @@ from turnout.evals.instances import Instance, load_instances
 from turnout.evals.report import report_json, report_text, summarise
 from turnout.evals.results import Results
 from turnout.evals.trial import Trial, Trials
-from turnout.settings import Settings
-from turnout.wiring import open_service, sandbox_driver
+from turnout.settings import DriverName, Settings
+from turnout.wiring.rooms import open_service
+from turnout.wiring.sandboxes import open_sandboxes
 
 __all__ = ["command"]
 
@@ -70,6 +77,7 @@ def command() -> None:
 @click.option("--surface", type=click.Choice(["guide", "shell"]), help="Tools the model gets.")
 @click.option("--model", metavar="ID", help="Pin every model call to one model.")
 @click.option("--verbose", is_flag=True, help="Show each run as it happens.")
+@sandbox_option
 @json_option
 @config_option
 def _evaluate(
@@ -82,6 +90,7 @@ def _evaluate(
     surface: SurfaceName | None,
     model: str | None,
     verbose: bool,
+    sandbox: DriverName | None,
     as_json: bool,
     config: Path | None,
 ) -> int:
@@ -93,6 +102,8 @@ def _evaluate(
     settings = read_settings(config)
     if model is not None:
         settings = settings.with_model(model)
+    if sandbox is not None:
+        settings = settings.with_driver(sandbox)
     instances = _chosen(load_instances(tasks, repositories=repos), only)[:limit]
     request = _Request(
         settings,
@@ -132,11 +143,9 @@ async def _run(request: _Request) -> None:
     if not todo:
         return
     settings = request.settings
-    grader = Grader(
-        sandbox_driver(settings), settings.limits, test_timeout=settings.agent.test_timeout
-    )
     with tempfile.TemporaryDirectory(prefix="turnout-eval-") as folder:
-        async with open_service(settings, _say) as service:
+        async with open_sandboxes(settings) as driver, open_service(settings, _say) as service:
+            grader = Grader(driver, settings.limits, test_timeout=settings.agent.test_timeout)
             trials = Trials(service, grader, Path(folder), surface=request.surface)
             for number, instance in enumerate(todo, start=done + 1):
                 place = f"[{number}/{len(request.instances)}] {instance.instance_id}"

@@ -23,7 +23,7 @@ from turnout.settings import (
     keys_present,
     load_settings,
 )
-from turnout.wiring import list_models
+from turnout.wiring.rooms import list_models
 
 __all__ = ["Found", "command", "render"]
 

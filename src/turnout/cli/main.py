@@ -45,6 +45,7 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
     "init": _Command("turnout.cli.init", "Write a commented turnout.toml."),
     "doctor": _Command("turnout.cli.doctor", "Say what this machine can do and what it lacks."),
     "models": _Command("turnout.cli.models", "Fetch, serve and list the local models."),
+    "prune": _Command("turnout.cli.prune", "Remove what was made for runs and is long unused."),
     "gateway": _Command("turnout.cli.gateway", "Serve the model gateway to any agent."),
     "eval": _Command("turnout.cli.eval", "Run evaluation tasks and grade their results."),
 }

@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 from turnout.core.json import JsonValue, ascii_json
 from turnout.errors import ConfigError
 from turnout.sandbox.repository import is_tracked
-from turnout.settings import Settings, find_config, load_settings
+from turnout.settings import DriverName, Settings, find_config, load_settings
 
-__all__ = ["config_option", "json_option", "read_settings", "say_json"]
+__all__ = ["config_option", "json_option", "read_settings", "sandbox_option", "say_json"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,6 +31,15 @@ def json_option(command: Command) -> Command:
     """Add `--json`."""
     return click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
+    )(command)
+
+
+def sandbox_option(command: Command) -> Command:
+    """Add `--sandbox DRIVER`."""
+    return click.option(
+        "--sandbox",
+        type=click.Choice(get_args(DriverName)),
+        help="What holds the tools, in place of what is set; none: nothing does.",
     )(command)
 
 

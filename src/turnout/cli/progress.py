@@ -12,8 +12,9 @@ from rich.text import Text
 
 from turnout.cli.report import cost_text, report_text
 from turnout.cli.terminal import safe, takes_colour
-from turnout.cli.tool_lines import call_text, outcome_text
+from turnout.cli.tool_lines import call_text, connection_text, outcome_text
 from turnout.core.events import (
+    ConnectionsAsked,
     Entry,
     Event,
     LoopEnded,
@@ -243,6 +244,8 @@ def _line_of(event: Event) -> str:
             return f"step {step} {kind}: {routing.model}, {latency / 1000:.1f} s"
         case ModelCallFailed(step=step, kind=kind, error=error):
             return f"step {step} {kind}: no answer: {error}"
+        case ConnectionsAsked(connections=connections):
+            return "\n".join(map(connection_text, connections))
         case PatchMade(patch=patch):
             return f"patch: {len(patch.files)} changed" if patch else "patch: nothing changed"
         case VerdictGiven(verdict=verdict):
@@ -254,6 +257,8 @@ def _line_of(event: Event) -> str:
 def _style(event: Event) -> str:
     match event:
         case Notice(level="warning") | ModelCallFailed():
+            return "yellow"
+        case ConnectionsAsked(connections=asked) if not all(each.allowed for each in asked):
             return "yellow"
         case PlanMade():
             return "bold"

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from turnout.agent.tools.patch_text import parse_patch
+from turnout.core.runs import Connection
 from turnout.core.tools import ToolCall, ToolResult
 from turnout.errors import ToolError
 
-__all__ = ["call_text", "outcome_text"]
+__all__ = ["call_text", "connection_text", "outcome_text"]
 
 _SHOWN_ARGUMENT: Final = 60
 _SHOWN_OUTCOME: Final = 100
@@ -41,6 +42,19 @@ def outcome_text(call: ToolCall, result: ToolResult) -> str:
             return _tests(first)
         case _:
             return "✓"
+
+
+def connection_text(asked: Connection) -> str:
+    """Return a connection's goal and what became of it."""
+    goal = f"{_cut(asked.host, _SHOWN_ARGUMENT)}:{asked.port}"
+    if not asked.allowed:
+        return f"connection to {goal} refused: {_cut(asked.reason, _SHOWN_OUTCOME)}"
+    failed = f", {_cut(asked.reason, _SHOWN_OUTCOME)}" if asked.reason else ""
+    secrets = f", with {', '.join(asked.secrets)}" if asked.secrets else ""
+    return (
+        f"connection to {goal}{secrets}: {asked.sent_bytes:,} bytes out, "
+        f"{asked.received_bytes:,} in{failed}"
+    )
 
 
 def _subject(name: str, arguments: Mapping[str, object]) -> str:

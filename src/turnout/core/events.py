@@ -16,12 +16,13 @@ from turnout.core.ids import RequestId, RunId
 from turnout.core.inference import FinishReason, Objective, RoutingReport, StepKind
 from turnout.core.json import ascii_json
 from turnout.core.messages import AssistantMessage, Message
-from turnout.core.runs import Outcome, Patch, TestReport, Verdict
+from turnout.core.runs import Connection, Outcome, Patch, TestReport, Verdict
 from turnout.core.tasks import Task
 from turnout.core.tools import ToolCall, ToolResult
 from turnout.core.usage import Usage
 
 __all__ = [
+    "ConnectionsAsked",
     "Entry",
     "Event",
     "Explained",
@@ -32,6 +33,7 @@ __all__ = [
     "Notice",
     "PatchMade",
     "PlanMade",
+    "ResourcesUsed",
     "RunEnded",
     "RunStarted",
     "StepStarted",
@@ -169,6 +171,15 @@ class ToolCallDone:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionsAsked:
+    """Something in the workspace asked for connections, served or refused."""
+
+    connections: tuple[Connection, ...]
+    """Those that ended since the last such event, oldest first."""
+    type: Literal["connections_asked"] = "connections_asked"
+
+
+@dataclass(frozen=True, slots=True)
 class PlanMade:
     """The plan, as the model wrote it."""
 
@@ -186,6 +197,20 @@ class LoopEnded:
     answer: str = ""
     """The model's last word; empty where it had none."""
     type: Literal["loop_ended"] = "loop_ended"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcesUsed:
+    """What the work took of this machine, model calls aside; None where it is not known."""
+
+    cpu_seconds: float | None
+    peak_memory_bytes: int | None
+    disk_bytes: int | None
+    """Written in the workspace and not removed."""
+    wall_seconds: float
+    frozen_seconds: float
+    """How much of that the workspace was frozen, waiting for a model or a person."""
+    type: Literal["resources_used"] = "resources_used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +257,10 @@ Event = (
     | ModelCallFailed
     | ToolCallIntended
     | ToolCallDone
+    | ConnectionsAsked
     | PlanMade
     | LoopEnded
+    | ResourcesUsed
     | PatchMade
     | VerdictGiven
     | Explained

@@ -8,10 +8,12 @@ from turnout.core.inference import Objective, TaskKind
 from turnout.core.money import Micros
 
 __all__ = [
+    "EgressPolicy",
     "PinnedFallback",
     "Policy",
     "PoolRule",
     "Reservation",
+    "SecretBinding",
     "SessionCaps",
     "SessionTotals",
     "TaskRule",
@@ -90,6 +92,30 @@ class PinnedFallback:
 
 
 @dataclass(frozen=True, slots=True)
+class SecretBinding:
+    """A secret that programs in a sandbox may use with one host and never see."""
+
+    variable: str
+    """Environment variable that holds a placeholder inside."""
+    host: str
+    source: str
+    """Environment variable of the service that holds the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class EgressPolicy:
+    """What the sandboxes of a run may reach, through the host's proxy; nothing by default."""
+
+    allow: tuple[str, ...] = ()
+    """Hosts, each a name or `*.name`, with `:port` where it is not 443 and 80."""
+    private: tuple[str, ...] = ()
+    """Hosts that may resolve to addresses which are not public."""
+    packages: bool = False
+    """Whether the package mirrors of the service's own pip and npm settings may be reached."""
+    secrets: tuple[SecretBinding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """One revision of the rules in force."""
 
@@ -106,5 +132,6 @@ class Policy:
     """Lowest measured rate of well-formed tool calls that a deployment may have, 0 to 1."""
     min_quality: float = 0.0
     """Floor for `latency` and `cost`: measured quality below it is left out; unknown is kept."""
+    egress: EgressPolicy = field(default_factory=EgressPolicy)
     allow_unpriced: bool = False
     """Whether a deployment without a known price may serve under a spend cap."""

@@ -8,7 +8,16 @@ from pydantic import ConfigDict
 
 from turnout.core.ids import RunId
 
-__all__ = ["FileChange", "Outcome", "Patch", "RunRow", "TestReport", "Verdict", "VerdictName"]
+__all__ = [
+    "Connection",
+    "FileChange",
+    "Outcome",
+    "Patch",
+    "RunRow",
+    "TestReport",
+    "Verdict",
+    "VerdictName",
+]
 
 Outcome = Literal["answered", "step_limit", "capped", "refused", "stuck", "cancelled", "failed"]
 """Why a run ended."""
@@ -41,6 +50,22 @@ class TestReport:
     def ok(self) -> bool:
         """True where tests were found and all of them passed."""
         return self.found and not self.timed_out and self.exit_code == 0 and not self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection that something in a sandbox asked the host's proxy for."""
+
+    host: str
+    """As it was asked for; at most 253 characters."""
+    port: int
+    allowed: bool
+    reason: str
+    """Why it was refused or how it failed; empty where it was served."""
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    secrets: tuple[str, ...] = ()
+    """Variables of the secrets that were put in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """A run's result as the JSON object that scripts read."""
 
-from turnout.core.events import ModelCallDone, ModelCallFailed
+from turnout.core.events import ModelCallDone, ModelCallFailed, ResourcesUsed
 from turnout.core.json import JsonObject
-from turnout.core.runs import FileChange, TestReport, Verdict
+from turnout.core.runs import Connection, FileChange, TestReport, Verdict
 from turnout.core.usage import Usage
 from turnout.runs.summary import RunResult, ToolUse
 
@@ -33,6 +33,8 @@ def result_object(result: RunResult) -> JsonObject:
         "model_calls": [_call(call) for call in result.calls],
         "failed_calls": [_failed(call) for call in result.failed_calls],
         "tool_calls": [_tool(use) for use in result.tool_calls],
+        "connections": [_connection(each) for each in result.connections],
+        "resources": _resources(result.resources) if result.resources else None,
         "steps": result.steps,
         "seconds": round(result.seconds, 3),
         "warnings": list(result.warnings),
@@ -105,6 +107,28 @@ def _failed(call: ModelCallFailed) -> JsonObject:
         "status": call.status,
         "code": call.code,
         "error": call.error,
+    }
+
+
+def _connection(asked: Connection) -> JsonObject:
+    return {
+        "host": asked.host,
+        "port": asked.port,
+        "allowed": asked.allowed,
+        "reason": asked.reason,
+        "sent_bytes": asked.sent_bytes,
+        "received_bytes": asked.received_bytes,
+        "secrets": list(asked.secrets),
+    }
+
+
+def _resources(used: ResourcesUsed) -> JsonObject:
+    return {
+        "cpu_seconds": used.cpu_seconds,
+        "peak_memory_bytes": used.peak_memory_bytes,
+        "disk_bytes": used.disk_bytes,
+        "wall_seconds": round(used.wall_seconds, 3),
+        "frozen_seconds": round(used.frozen_seconds, 3),
     }
 
 

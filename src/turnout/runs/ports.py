@@ -131,6 +131,16 @@ class Suite(Protocol):
         """Return what in these files steers the tests; two equal readings steer alike."""
         ...
 
+    def may_declare(self, paths: Iterable[str]) -> bool:
+        """Whether a file of one of these paths may declare dependencies."""
+        ...
+
+    async def manifests(
+        self, sandbox: Sandbox, paths: Iterable[str]
+    ) -> tuple[tuple[str, str], ...]:
+        """Return path and text of those of these files that declare dependencies."""
+        ...
+
     async def run(self, sandbox: Sandbox, command: str) -> TestReport:
         """Run all tests once."""
         ...

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from turnout.core.events import (
+    ConnectionsAsked,
     Entry,
     Event,
     Explained,
@@ -14,6 +15,7 @@ from turnout.core.events import (
     Notice,
     PatchMade,
     PlanMade,
+    ResourcesUsed,
     RunEnded,
     RunStarted,
     StepStarted,
@@ -25,7 +27,7 @@ from turnout.core.events import (
 )
 from turnout.core.ids import RunId
 from turnout.core.money import Micros
-from turnout.core.runs import Outcome, Patch, TestReport, Verdict
+from turnout.core.runs import Connection, Outcome, Patch, TestReport, Verdict
 from turnout.core.tasks import Task
 from turnout.core.tools import ToolCall, ToolResult
 from turnout.core.usage import Usage
@@ -66,6 +68,9 @@ class RunResult:
     calls: tuple[ModelCallDone, ...] = ()
     failed_calls: tuple[ModelCallFailed, ...] = ()
     tool_calls: tuple[ToolUse, ...] = ()
+    connections: tuple[Connection, ...] = ()
+    """What the work asked of the network, oldest first."""
+    resources: ResourcesUsed | None = None
     usage: Usage = field(default_factory=Usage)
     cost: Micros = _FREE
     """Sum of the costs that are known."""
@@ -156,6 +161,10 @@ def _with_work(result: RunResult, event: Event) -> RunResult:
             return replace(result, failed_calls=(*result.failed_calls, event))
         case ToolCallIntended(step=step, call=call):
             return replace(result, tool_calls=(*result.tool_calls, ToolUse(step, call)))
+        case ConnectionsAsked(connections=connections):
+            return replace(result, connections=(*result.connections, *connections))
+        case ResourcesUsed():
+            return replace(result, resources=event)
         case ToolCallDone():
             return replace(result, tool_calls=_with_result(result.tool_calls, event))
         case LoopEnded(answer=answer) if answer:

@@ -6,15 +6,16 @@ looking leaves no trace in the patch.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from turnout.agent.base import Brief
 from turnout.agent.explain import plain_explanation
 from turnout.core.clock import Clock
 from turnout.core.events import (
+    ConnectionsAsked,
     Event,
     Explained,
     LoopEnded,
@@ -23,6 +24,7 @@ from turnout.core.events import (
     ModelCallIntended,
     Notice,
     PatchMade,
+    ResourcesUsed,
     RunEnded,
     StepStarted,
     TestsRan,
@@ -31,22 +33,42 @@ from turnout.core.events import (
     VerdictGiven,
     WorkspaceReady,
 )
-from turnout.core.runs import Patch, TestReport
+from turnout.core.runs import Connection, Patch, TestReport
 from turnout.errors import SandboxError, SandboxUnavailableError, TurnoutError
 from turnout.runs.intake import Intake
 from turnout.runs.ports import Agent, Explanation, ModelAccess, Owners, Suite
 from turnout.runs.record import Recorder
 from turnout.runs.stop import Stop, StoppedError
 from turnout.runs.verdict import judge
-from turnout.sandbox.base import BaseRef, BaseSpec, Limits, Sandbox, SandboxDriver
+from turnout.sandbox.base import (
+    NO_EGRESS,
+    NO_WALLS,
+    BaseRef,
+    BaseSpec,
+    Egress,
+    Limits,
+    Sandbox,
+    SandboxDriver,
+)
+from turnout.sandbox.egress.rules import rule_text
 
-__all__ = ["RunWorker", "Workshop"]
+__all__ = ["RunEgress", "RunWorker", "Workshop"]
 
 _DIFF_SECONDS: Final = 120.0
 """For comparing the workspace with its base, also after an urgent stop."""
 
 _ASKED: Final = frozenset({"answered", "step_limit", "stuck"})
 """Outcomes of the loop after which its model can be asked to describe the change."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEgress:
+    """What a run's sandboxes may reach."""
+
+    work: Egress = NO_EGRESS
+    """While the model works."""
+    tests: Egress = NO_EGRESS
+    """While our own tests judge: never a secret, and no package that is not declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +81,8 @@ class Workshop:
     limits: Limits
     clock: Clock
     owners: Owners
+    egress: Callable[[], Awaitable[RunEgress]]
+    """Asked once the base is made: by then it is known which hosts a package mirror names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +123,7 @@ class RunWorker:
         self._access = access
         self._record = recorder
         self._stop = stop
+        self._egress = RunEgress()
 
     async def work(self, intake: Intake) -> None:
         """Work until the run has ended and say so on record, whatever ended it.
@@ -125,10 +150,12 @@ class RunWorker:
         for notice in intake.notices:
             await self._record.add(notice)
         await self._warn(*self._access.warnings)
-        base = await self._prepare(intake)
+        spec = BaseSpec(intake.task.repository, intake.commit, intake.task.requirements)
+        base = await self._prepare(spec)
+        self._egress = await self._shop.egress()
         opening = await self._open(intake, base)
         work = await self._follow(intake, base, opening)
-        closing = await self._test_after(base, opening, work.patch)
+        closing = await self._test_after(spec, base, opening, work.patch)
         verdict = judge(
             opening.report, closing.report, work.patch, opening.files, steered=closing.steered
         )
@@ -136,9 +163,7 @@ class RunWorker:
         await self._explain(intake, work, opening.report, closing.report)
         return RunEnded(work.end.outcome, work.end.reason)
 
-    async def _prepare(self, intake: Intake) -> BaseRef:
-        task = intake.task
-        spec = BaseSpec(task.repository, intake.commit, task.requirements)
+    async def _prepare(self, spec: BaseSpec) -> BaseRef:
         base = await self._stop.unless_asked(self._shop.driver.prepare(spec))
         await self._warn(*base.warnings)
         return base
@@ -147,7 +172,7 @@ class RunWorker:
         """Look at the tests at base, in a sandbox of their own."""
         clock, suite = self._shop.clock, self._shop.suite
         start = clock.monotonic()
-        async with self._sandbox(base) as sandbox:
+        async with self._sandbox(base, self._egress.tests) as sandbox:
             command = intake.task.test_command or await self._stop.unless_asked(
                 suite.command(sandbox)
             )
@@ -155,6 +180,8 @@ class RunWorker:
             await self._record.add(
                 WorkspaceReady(sandbox.isolation, command, base.requirements, seconds)
             )
+            if sandbox.isolation == NO_WALLS:
+                await self._warn("Nothing isolates the tools of this run from this machine.")
             files = await self._stop.unless_asked(suite.files(sandbox))
             report = None
             if command is not None:
@@ -173,12 +200,13 @@ class RunWorker:
             test_command=opening.command,
             tests_before=opening.report,
             test_files=opening.files,
+            reachable=_reachable(self._egress.work),
         )
-        async with self._sandbox(base) as sandbox:
+        async with self._sandbox(base, self._egress.work) as sandbox:
             strategy = self._shop.agent.strategy(
                 self._access.strategy, self._access.client, sandbox
             )
-            progress = _Progress()
+            progress = _Progress(sandbox)
             try:
                 end = await self._commit_each(strategy.run(brief), progress)
             except SandboxError as error:
@@ -186,6 +214,7 @@ class RunWorker:
                 await self._record.add(end)
             finally:
                 patch = await self._diff(sandbox)
+                await self._note_use(progress)
             return _Work(end, patch, progress.step + 1)
 
     async def _commit_each(self, events: AsyncIterator[Event], progress: "_Progress") -> LoopEnded:
@@ -196,6 +225,8 @@ class RunWorker:
                 if isinstance(event, LoopEnded):
                     return event
                 progress.note(event)
+                if isinstance(event, ToolCallDone):
+                    await self._note_connections(progress)
                 if self._stop.asked and not progress.open:
                     break
         except StoppedError:
@@ -219,12 +250,35 @@ class RunWorker:
         await self._record.add(PatchMade(patch))
         return patch
 
-    async def _test_after(self, base: BaseRef, opening: _Opening, patch: Patch) -> _Closing:
-        """Run the tests on base and patch alone."""
+    async def _note_connections(self, progress: "_Progress") -> None:
+        if asked := progress.new_connections():
+            await self._record.add(ConnectionsAsked(asked))
+
+    async def _note_use(self, progress: "_Progress") -> None:
+        await self._note_connections(progress)
+        try:
+            used = await progress.sandbox.usage()
+        except SandboxError:
+            return
+        await self._record.add(
+            ResourcesUsed(
+                used.cpu_seconds,
+                used.peak_memory_bytes,
+                used.disk_bytes,
+                used.wall_seconds,
+                used.frozen_seconds,
+            )
+        )
+
+    async def _test_after(
+        self, spec: BaseSpec, base: BaseRef, opening: _Opening, patch: Patch
+    ) -> _Closing:
+        """Run the tests on base and patch alone, in the environment that the patch declares."""
         if opening.command is None or not patch:
             return _Closing()
         try:
-            async with self._sandbox(base) as sandbox:
+            base = await self._environment_of(spec, base, patch)
+            async with self._sandbox(base, self._egress.tests) as sandbox:
                 closing = await self._stop.unless_urgent(
                     self._apply_and_test(sandbox, opening.command, patch)
                 )
@@ -235,12 +289,33 @@ class RunWorker:
             await self._record.add(TestsRan("after", closing.report))
         return closing
 
-    async def _apply_and_test(self, sandbox: Sandbox, command: str, patch: Patch) -> _Closing:
-        suite, paths = self._shop.suite, [change.path for change in patch.files]
-        earlier = await suite.steering(sandbox, command, paths)
+    async def _environment_of(self, spec: BaseSpec, base: BaseRef, patch: Patch) -> BaseRef:
+        """Return a base whose environment is made anew where the patch declares another one."""
+        paths = [change.path for change in patch.files]
+        if spec.requirements is not None or not self._shop.suite.may_declare(paths):
+            return base
+        async with self._sandbox(base, NO_EGRESS) as sandbox:
+            await self._apply(sandbox, patch)
+            manifests = await self._shop.suite.manifests(sandbox, paths)
+        if not manifests:
+            return base
+        rebuilt = await self._prepare(replace(spec, manifests=manifests))
+        if rebuilt.requirements != base.requirements:
+            installed = ", ".join(rebuilt.requirements) or "nothing beside pytest"
+            await self._record.add(
+                Notice(f"The patch declares other dependencies; the tests run with {installed}.")
+            )
+        return rebuilt
+
+    async def _apply(self, sandbox: Sandbox, patch: Patch) -> None:
         applied = await sandbox.apply_patch(patch.diff)
         if not applied.applied:
             raise SandboxError(f"The patch does not apply to its base: {applied.message}")
+
+    async def _apply_and_test(self, sandbox: Sandbox, command: str, patch: Patch) -> _Closing:
+        suite, paths = self._shop.suite, [change.path for change in patch.files]
+        earlier = await suite.steering(sandbox, command, paths)
+        await self._apply(sandbox, patch)
         later = await suite.steering(sandbox, command, paths)
         steered = tuple(path for path in paths if earlier.get(path) != later.get(path))
         return _Closing(await suite.run(sandbox, command), steered)
@@ -281,20 +356,39 @@ class RunWorker:
             await self._record.add(Notice(text, "warning"))
 
     @asynccontextmanager
-    async def _sandbox(self, base: BaseRef) -> AsyncIterator[Sandbox]:
-        sandbox = await self._shop.driver.create(self._record.run_id, base, self._shop.limits)
+    async def _sandbox(self, base: BaseRef, egress: Egress) -> AsyncIterator[Sandbox]:
+        sandbox = await self._shop.driver.create(
+            self._record.run_id, base, self._shop.limits, egress=egress
+        )
         try:
             yield sandbox
         finally:
             await sandbox.close()
 
 
-class _Progress:
-    """How far a strategy is: its newest step, and the calls that are under way."""
+def _reachable(egress: Egress) -> tuple[str, ...]:
+    """Return what a model is told of the hosts that its commands reach, and of secrets for them."""
+    hosts = dict.fromkeys(map(rule_text, egress.rules))
+    secrets = [
+        f"{secret.host}, where over TLS ${secret.variable} in a header becomes a secret"
+        for secret in egress.secrets
+    ]
+    return (*hosts, *secrets)
 
-    def __init__(self) -> None:
+
+class _Progress:
+    """How far a strategy is: its newest step, calls under way, connections on record."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
         self.step = 0
         self.open = 0
+        self._noted = 0
+
+    def new_connections(self) -> tuple[Connection, ...]:
+        asked = self.sandbox.connections()[self._noted :]
+        self._noted += len(asked)
+        return asked
 
     def note(self, event: Event) -> None:
         match event:

@@ -5,20 +5,28 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from turnout.core.ids import RunId
-from turnout.core.runs import Patch, TestReport
+from turnout.core.runs import Connection, Patch, TestReport
 
 __all__ = [
     "BASE_ENV",
+    "NO_EGRESS",
+    "NO_WALLS",
     "REPO",
     "VENV",
+    "WORKSPACE",
     "BaseRef",
     "BaseSpec",
     "Blob",
+    "BoundSecret",
     "Capabilities",
     "Command",
     "CommandResult",
+    "Connection",
+    "Egress",
     "Exit",
     "ExitReason",
+    "HostRule",
+    "LayerRef",
     "Limits",
     "Listing",
     "Mount",
@@ -34,11 +42,23 @@ __all__ = [
 REPO = "/repo"
 """Where the workspace is, in every sandbox."""
 
+NO_WALLS = "none"
+"""What `Capabilities.isolation` is called where nothing is isolated."""
+
+WORKSPACE = "/workspace"
+"""Another name of `REPO` inside, the same folder."""
+
 VENV = "/venv"
-"""Where the environment of the tests is, read-only, in every sandbox."""
+"""Where the environment of the tests is in every sandbox.
+
+Beneath lies what `prepare` made, immutable; what a run changes there is the run's alone.
+"""
+
+PROJECT = "/project"
+"""Where metadata and scripts of the project under test are; `/venv` knows of them."""
 
 BASE_ENV: Mapping[str, str] = {
-    "PATH": f"{VENV}/bin:/usr/local/bin:/usr/bin:/bin",
+    "PATH": f"{VENV}/bin:{PROJECT}/bin:/usr/local/bin:/usr/bin:/bin",
     "HOME": "/tmp/home",
     "TMPDIR": "/tmp",
     "LANG": "C.UTF-8",
@@ -65,10 +85,16 @@ class Limits:
     pids: int = 512
     cpus: float = 2.0
     disk_bytes: int = 2 << 30
-    """Workspace and temporary files, each."""
+    """What a run writes: workspace, `/venv` and temporary files."""
+    inodes: int = 400_000
+    """Files and folders that a run makes."""
     file_bytes: int = 1 << 30
     """Largest single file."""
     open_files: int = 1024
+    idle_seconds: float = 120.0
+    """After so long without a call everything inside is frozen; the next call thaws it."""
+    lifetime_seconds: float = 86_400.0
+    """Then it is closed, whatever it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +148,10 @@ class Exit:
     stderr_omitted: int
     error: str = ""
     """Why it was not started."""
+    cpu_seconds: float | None = None
+    """Of the main process and of the children that it waited for; None where unknown."""
+    peak_memory_bytes: int | None = None
+    """Largest resident size of one of these; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +229,17 @@ class Capabilities:
 class BaseSpec:
     """What a base layer is made of."""
 
-    repository: str
-    """Absolute path or URL of a git repository."""
-    commit: str
+    repository: str | None
+    """Absolute path or URL of a git repository; None: an empty workspace without history."""
+    commit: str = ""
     """Full object name; it and its ancestors are all that the workspace knows of history."""
     requirements: tuple[str, ...] | None = None
     """Requirement specifiers for `/venv` beside pytest; None: those the repository declares."""
+    manifests: tuple[tuple[str, str], ...] = ()
+    """Path and text of files that declare dependencies, in place of those of the commit.
+
+    The environment is then that of a tree in which they were changed; the tree stays the commit's.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +253,59 @@ class BaseRef:
     """What `/venv` holds beside pytest."""
     warnings: tuple[str, ...] = ()
     """What could not be had, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRef:
+    """What a sandbox had changed when it was asked, immutable; sandboxes start on it as often."""
+
+    key: str
+    base_key: str
+    """Key of the `BaseRef` it lies on."""
+    stack: tuple[str, ...]
+    """Keys of the layers beneath and of this one, lowest first."""
+    size_bytes: int
+    """Of this layer alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRule:
+    """Hosts that a sandbox may reach."""
+
+    host: str
+    """A name, or `*.` and a name for everything below it. Never an address."""
+    ports: tuple[int, ...] = (443, 80)
+    private: bool = False
+    """It may resolve to an address that is not public, because the operator says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSecret:
+    """A value that the proxy puts in for its placeholder, in requests to one host over TLS."""
+
+    variable: str
+    """Environment variable that holds the placeholder inside."""
+    host: str
+    """Exact name; it must be reachable by a rule as well."""
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """What a sandbox may reach, all of it through the host's proxy; nothing by default."""
+
+    rules: tuple[HostRule, ...] = ()
+    secrets: tuple[BoundSecret, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    """Added to the environment of every command, such as `PIP_INDEX_URL`."""
+    ca_files: tuple[str, ...] = ()
+    """Host files with more certificate authorities to trust, beside the system's."""
+    setting: str = "`[policy.egress] allow`"
+    """Names in refusals what would have to be changed."""
+
+
+NO_EGRESS = Egress()
+"""No network but the sandbox's own loopback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +325,10 @@ class SandboxUsage:
     """None where no cgroup could be written."""
     peak_memory_bytes: int | None
     wall_seconds: float
+    disk_bytes: int | None = None
+    """What the run has written and not removed; None where it is not known."""
+    frozen_seconds: float = 0.0
+    """How long of the wall time it was frozen."""
 
 
 class Sandbox(Protocol):
@@ -296,8 +388,34 @@ class Sandbox(Protocol):
         """Compare the workspace with its base commit, by a sandbox that the run never touched."""
         ...
 
+    async def snapshot(self) -> LayerRef:
+        """Keep what was changed so far as a layer; everything is frozen meanwhile.
+
+        `SandboxError` where the driver cannot.
+        """
+        ...
+
+    async def fork(self, run_id: RunId) -> "Sandbox":
+        """Start another sandbox with the same workspace, as `snapshot` and `create` would.
+
+        Files are the same; processes, and what lies in `/tmp`, are not taken along.
+        """
+        ...
+
+    async def pause(self) -> None:
+        """Freeze everything inside; any other call thaws it first."""
+        ...
+
+    async def resume(self) -> None:
+        """Thaw it; may be called when it is not frozen."""
+        ...
+
     async def usage(self) -> SandboxUsage:
         """Return what was used so far."""
+        ...
+
+    def connections(self) -> tuple[Connection, ...]:
+        """Return what was asked of the proxy so far, oldest first; 10,000 at most."""
         ...
 
     async def close(self) -> None:
@@ -320,7 +438,7 @@ class SandboxDriver(Protocol):
 
     @property
     def name(self) -> str:
-        """`bubblewrap`, `container`, `kubernetes` or `none`."""
+        """`bubblewrap`, `container`, `kubernetes`, that of a host of sandboxes, or `none`."""
         ...
 
     async def probe(self) -> Capabilities:
@@ -331,10 +449,26 @@ class SandboxDriver(Protocol):
         """Make the base layer, or find it made; `RepositoryError` where it cannot be."""
         ...
 
-    async def create(self, run_id: RunId, base: BaseRef, limits: Limits) -> Sandbox:
-        """Start a sandbox with a fresh workspace on `base`; `SandboxUnavailableError` if none."""
+    async def create(
+        self,
+        run_id: RunId,
+        base: BaseRef,
+        limits: Limits,
+        *,
+        egress: Egress = NO_EGRESS,
+        layer: LayerRef | None = None,
+    ) -> Sandbox:
+        """Start a sandbox with a fresh workspace on `base`, and on `layer` where one is given.
+
+        `SandboxUnavailableError` where none can be started, `SandboxError` where the layer is not
+        one of this base.
+        """
         ...
 
     async def reap(self, known: frozenset[RunId]) -> tuple[RunId, ...]:
         """End every sandbox of a run that is not known, after a crash of the service."""
+        ...
+
+    async def close(self) -> None:
+        """Give back what is kept ready for later sandboxes; those of runs are closed before."""
         ...

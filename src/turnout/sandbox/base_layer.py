@@ -6,84 +6,145 @@ State folder, all of it made once and never changed:
     histories/     per base: a git directory with the base and its ancestors
     trees/         per base: the work tree, with a `.git` whose objects stay in the history
     environments/  `/venv` folders
-    layers/        one manifest per base and environment, by the key of its `BaseRef`
+    projects/      per set of manifests: metadata of the project itself, and what its build made
+    nodes/         per lock file: node modules
+    layers/        one manifest per base layer, by the key of its `BaseRef`
 """
 
-import json
-from importlib.resources import files
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
 from pydantic import BaseModel, ValidationError
 
-from turnout.core.ids import RunId
-from turnout.errors import RepositoryError, SandboxError, UnfitError
-from turnout.sandbox.bare import BASE_GIT, BASE_TREE, BareStarter
-from turnout.sandbox.base import VENV, BaseRef, BaseSpec, Command, CommandResult, Limits, Mount
-from turnout.sandbox.environment import prepare_environment
-from turnout.sandbox.workspace.folders import readable, remove_folder, short_hash, traversable
+from turnout.errors import SandboxError
+from turnout.sandbox.bare import (
+    BASE_GIT,
+    BASE_MORE,
+    BASE_TREE,
+    BareStarter,
+    WorkspaceKind,
+)
+from turnout.sandbox.base import PROJECT, VENV, BaseRef, BaseSpec, Mount
+from turnout.sandbox.declared.plain import explicit
+from turnout.sandbox.declared.read import declared
+from turnout.sandbox.setup.checkout import prepare_tree
+from turnout.sandbox.setup.environment import prepare_environment
+from turnout.sandbox.setup.interpreter import Interpreter, ask_interpreter
+from turnout.sandbox.setup.node import NodeModules, prepare_modules
+from turnout.sandbox.setup.project import Project, Source, prepare_project
+from turnout.sandbox.setup.tools import Mirrors, Tools
+from turnout.sandbox.workspace.folders import short_hash, traversable
 from turnout.sandbox.workspace.history import fetch_history
-from turnout.sandbox.workspace.locks import locked
-from turnout.sandbox.workspace.requirements import declared, explicit
 from turnout.sandbox.workspace.source import locate
+from turnout.sandbox.workspace.use import touched
 
-__all__ = ["Layer", "find_layer", "prepare_base"]
-
-_LOCK_TIMEOUT = 900.0
-_CHECKOUT_TIMEOUT = 600.0
-_LIMITS = Limits(memory_bytes=4 << 30)
+__all__ = ["BaseLayers", "Layer", "find_layer", "prepare_base"]
 
 
 class Layer(BaseModel):
     """Where the parts of a prepared base layer are on the host."""
 
     commit: str
-    history: Path
+    """Empty where there is no repository."""
+    history: Path | None
     """Bare git directory; the collector compares with it."""
-    tree: Path
+    tree: Path | None
+    """None: the workspace begins empty, and there is nothing to compare it with."""
     environment: Path
+    project: Path | None = None
+    """Metadata and scripts of the project itself."""
+    under: tuple[Path, ...] = ()
+    """Folders that lie under the tree, uppermost first: further lowers of the workspace.
+
+    What they hold was made, not committed (`node_modules`, say), and is no change of a run's.
+    """
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
         """What a run's sandbox is shown, all of it read-only."""
-        return (
-            Mount(str(self.tree), BASE_TREE),
-            Mount(str(self.history), BASE_GIT),
-            Mount(str(self.environment), VENV),
-        )
+        shown = [
+            (self.tree, BASE_TREE),
+            (self.history, BASE_GIT),
+            (self.environment, VENV),
+            (self.project, PROJECT),
+        ]
+        shown += [(folder, f"{BASE_MORE}/{n}") for n, folder in enumerate(self.under)]
+        return tuple(Mount(str(folder), target) for folder, target in shown if folder is not None)
+
+    @property
+    def workspace(self) -> WorkspaceKind:
+        """How a sandbox on this layer begins."""
+        return "empty" if self.tree is None else "from_base"
+
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """The folders of the state that it consists of."""
+        within = (self.tree, self.environment, self.project, *self.under)
+        parents = tuple(folder.parent for folder in within if folder is not None)
+        return parents if self.history is None else (self.history, *parents)
 
 
-class _Facts(BaseModel):
-    """What the checkout told of the commit."""
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a repository gives to a base layer."""
 
-    too_large: bool = False
-    files: int = 0
-    submodules: tuple[str, ...] = ()
-    large_files: bool = False
-    texts: dict[str, str] = {}
+    history: Path | None = None
+    source: Source | None = None
+    nodes: Mapping[str, str] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class BaseLayers:
+    """Makes base layers with one driver, whose interpreter inside stays the same."""
+
+    def __init__(self) -> None:
+        self._asking = asyncio.Lock()
+        self._interpreter: Interpreter | None = None
+
+    async def prepare(self, starter: BareStarter, spec: BaseSpec) -> BaseRef:
+        """Make the base layer of `spec`, or find it made; safe for concurrent callers.
+
+        Explicit requirements replace those that the repository declares. `RepositoryError` where
+        the commit cannot be had, `UnfitError` where the environment cannot be made.
+        """
+        async with self._asking:
+            if self._interpreter is None:
+                self._interpreter = await ask_interpreter(starter)
+        return await _prepare(Tools(starter, self._interpreter, Mirrors(starter)), spec)
 
 
 async def prepare_base(starter: BareStarter, spec: BaseSpec) -> BaseRef:
-    """Make the base layer of `spec`, or find it made; safe for concurrent callers.
+    """Make one base layer, as `BaseLayers` does, having asked for the interpreter."""
+    return await BaseLayers().prepare(starter, spec)
 
-    Explicit requirements replace those that the repository declares. `RepositoryError` where the
-    commit cannot be had, `UnfitError` where the environment cannot be made.
-    """
+
+async def _prepare(tools: Tools, spec: BaseSpec) -> BaseRef:
+    starter = tools.starter
     wanted = None if spec.requirements is None else explicit(spec.requirements)
-    history = await fetch_history(await locate(spec.repository), spec.commit, starter.state_dir)
-    tree, facts = await _prepare_tree(starter, history, spec.commit)
-    warnings = _warnings(facts)
+    parts = await _parts(starter, spec)
+    texts = dict(spec.manifests) if parts.source is None else parts.source.texts
+    project, modules = await _made(tools, parts, builds=declared(texts).builds)
+    warnings = [*parts.warnings, *project.warnings, *modules.warnings]
+    pins: tuple[str, ...] = ()
     if wanted is None:
-        found = declared(facts.texts)
-        wanted = found.requirements
+        found = declared(texts, built=project.requirements)
+        wanted, pins = found.requirements, found.pins
         warnings += found.warnings
-    environment = await prepare_environment(starter, wanted)
-    layer = Layer(commit=spec.commit, history=history, tree=tree, environment=environment.folder)
-    manifest = layer.model_dump_json()
-    key = short_hash(manifest)
-    folder = traversable(starter.state_dir / "layers")
-    _write_whole(folder / f"{key}.json", manifest)
-    return BaseRef(key, spec.commit, environment.requirements, (*warnings, *environment.warnings))
+    environment = await prepare_environment(tools, wanted, pins)
+    layer = Layer(
+        commit=spec.commit if parts.source else "",
+        history=parts.history,
+        tree=None if parts.source is None else parts.source.tree,
+        environment=environment.folder,
+        project=project.shown,
+        under=tuple(folder for folder in (project.made, modules.folder) if folder is not None),
+    )
+    key = _keep(starter.state_dir, layer)
+    warnings += environment.warnings
+    return BaseRef(key, layer.commit, environment.requirements, tuple(warnings))
 
 
 def find_layer(state_dir: Path, base: BaseRef) -> Layer:
@@ -93,7 +154,8 @@ def find_layer(state_dir: Path, base: BaseRef) -> Layer:
         layer = Layer.model_validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError):
         raise _gone(base) from None
-    if not (layer.history.is_dir() and layer.tree.is_dir() and layer.environment.is_dir()):
+    there = [touched(state_dir, part) for part in (path, *layer.parts)]
+    if not all(there):
         raise _gone(base)
     return layer
 
@@ -104,76 +166,37 @@ def _gone(base: BaseRef) -> SandboxError:
     )
 
 
-def _warnings(facts: _Facts) -> tuple[str, ...]:
-    found = []
-    if facts.submodules:
-        names = ", ".join(facts.submodules[:5])
-        found.append(f"Submodules are empty in the workspace: {names}.")
-    if facts.large_files:
-        found.append("Files kept by Git LFS are pointers in the workspace, not their contents.")
-    return tuple(found)
+async def _parts(starter: BareStarter, spec: BaseSpec) -> _Parts:
+    """Lay the commit out, and read what it declares as far as `spec` does not say otherwise."""
+    if spec.repository is None:
+        return _Parts()
+    history = await fetch_history(await locate(spec.repository), spec.commit, starter.state_dir)
+    made = await prepare_tree(starter, history, spec.commit)
+    changed = tuple(sorted(dict(spec.manifests).items()))
+    source = Source(
+        tree=made.folder / "tree",
+        history=history,
+        texts={**made.facts.texts, **dict(changed)},
+        changed=changed,
+        native=made.facts.native,
+    )
+    return _Parts(history, source, made.facts.nodes, made.facts.warnings)
 
 
-async def _prepare_tree(starter: BareStarter, history: Path, commit: str) -> tuple[Path, _Facts]:
-    program = files("turnout.sandbox.inside").joinpath("checkout.py").read_text("utf-8")
-    key = short_hash(json.dumps([history.name, program]))
-    folder = traversable(starter.state_dir / "trees") / key
-    facts = folder / "facts.json"
-    async with locked(starter.state_dir / "locks" / f"tree-{key}", timeout=_LOCK_TIMEOUT):
-        if not folder.is_dir():
-            building = traversable(folder.with_name(f".{key}-{token_hex(4)}"))
-            try:
-                told = await _check_out(
-                    starter, history, readable(building / "tree"), program, commit
-                )
-                (building / facts.name).write_bytes(told)
-                building.rename(folder)
-            finally:
-                await remove_folder(building)
-    return folder / "tree", _Facts.model_validate_json(facts.read_bytes())
+async def _made(tools: Tools, parts: _Parts, *, builds: bool) -> tuple[Project, NodeModules]:
+    """Install the project itself and its node modules, where there are any."""
+    if parts.source is None:
+        return Project(), NodeModules()
+    modules = await prepare_modules(tools, parts.source, parts.nodes or {})
+    return await prepare_project(tools, parts.source) if builds else Project(), modules
 
 
-async def _check_out(
-    starter: BareStarter, history: Path, tree: Path, program: str, commit: str
-) -> bytes:
-    """Lay the commit out by a sandbox and return what it told, checked."""
-    mounts = [Mount(str(history), BASE_GIT), Mount(str(tree), BASE_TREE, writable=True)]
-    run_id = RunId(f"setup-{token_hex(6)}")
-    sandbox = await starter.start_bare(run_id, mounts, _LIMITS)
-    try:
-        argv = (starter.python, "-ISE", "-c", program, BASE_GIT, BASE_TREE, commit)
-        result = await sandbox.run(
-            Command(argv=argv, timeout=_CHECKOUT_TIMEOUT, head=16 << 20, kill_after_bytes=32 << 20)
-        )
-    finally:
-        await sandbox.close()
-    return _checked(result)
-
-
-def _checked(result: CommandResult) -> bytes:
-    if not result.ok:
-        said = result.stderr.decode(errors="backslashreplace").strip().splitlines()
-        if "No space left" in " ".join(said):
-            raise UnfitError(
-                "The disk of the state folder is full.", mend="Free some space, then try again."
-            )
-        raise RepositoryError(
-            f"The commit cannot be checked out: {(said or [result.exit.reason])[-1][:300]}",
-            mend="Check the repository with: git fsck.",
-        )
-    try:
-        facts = _Facts.model_validate_json(result.stdout)
-    except ValidationError as error:
-        raise SandboxError("What the checkout told cannot be read.") from error
-    if facts.too_large:
-        raise RepositoryError(
-            "The commit has more files or bytes than a workspace may: 400,000 files, 4 GiB.",
-            mend="Split the repository, or remove generated files from it.",
-        )
-    return result.stdout
-
-
-def _write_whole(path: Path, text: str) -> None:
+def _keep(state_dir: Path, layer: Layer) -> str:
+    """Write the manifest and return its key."""
+    manifest = layer.model_dump_json()
+    key = short_hash(manifest)
+    path = traversable(state_dir / "layers") / f"{key}.json"
     made = path.with_name(f".{path.name}-{token_hex(4)}")
-    made.write_text(text, "utf-8")
+    made.write_text(manifest, "utf-8")
     made.rename(path)
+    return key

@@ -6,26 +6,23 @@ and ids that nobody asked for are dropped, and more output than was agreed on en
 
 import asyncio
 import itertools
-import os
 import socket
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 from turnout.errors import SandboxDiedError
-from turnout.sandbox.base import BASE_ENV, Command, Exit, ExitReason, Output
+from turnout.sandbox.base import Command, Exit, Output
 from turnout.sandbox.inside import wire
+from turnout.sandbox.resident.calls import PIECE, Call
+from turnout.sandbox.resident.encoding import decode_exit, encode_command
+from turnout.sandbox.resident.listener import receive_listener
 
-__all__ = ["Channel", "Reply"]
+__all__ = ["Channel", "Reply", "receive_listener"]
 
-_REASONS: tuple[ExitReason, ...] = (
-    "exited",
-    "timeout",
-    "output_limit",
-    "cancelled",
-    "not_started",
-)
 _DEADLINE_SLACK = 5.0
-_PIECE = 1 << 18
+_FED = (wire.INPUT, b"")
+"""Tells a call that its standard input came to an end, good or bad."""
 _SLACK = 1 << 20
 """What an output may exceed its head and tail by, in bytes and in costs of frames."""
 
@@ -39,62 +36,6 @@ class Reply:
     """What was asked for, or why it was refused."""
 
 
-@dataclass(slots=True)
-class _Call:
-    """One caller that waits for frames of its id."""
-
-    id: int
-    raw: bool = False
-    allowance: int = wire.MAX_FRAME + wire.FRAME_COST
-    """Bytes that may still arrive without the caller having read any."""
-    credit: int = wire.WINDOW
-    """Bytes of standard input that may still be sent."""
-    frames: asyncio.Queue[tuple[int, bytes]] = field(default_factory=asyncio.Queue)
-    credited: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: bool = False
-
-
-def _encode_command(command: Command) -> bytes:
-    """Return the payload that starts a command; `ValueError` where a field cannot be passed."""
-    argv = command.argv or ("/bin/bash", "-c", command.shell or "")
-    env = {**BASE_ENV, **command.env}
-    flags = "".join(
-        letter
-        for letter, on in (
-            ("b", command.background),
-            ("r", command.raw),
-            ("i", command.stdin is not None),
-        )
-        if on
-    )
-    numbers = (command.timeout, command.head, command.tail, command.kill_after_bytes)
-    fields = [*map(str, numbers), flags, command.cwd, str(len(argv)), *argv]
-    fields += [f"{name}={value}" for name, value in env.items()]
-    if any("\0" in item for item in fields) or any("=" in name or not name for name in env):
-        raise ValueError("a command, its folder and its variables hold no NUL byte")
-    return b"\0".join(os.fsencode(item) for item in fields)
-
-
-def _decode_exit(payload: bytes) -> Exit | None:
-    """Return the end of a command; None where the frame is malformed."""
-    if len(payload) < wire.DONE.size:
-        return None
-    reason, code, number, wall, out, err, out_gone, err_gone = wire.DONE.unpack_from(payload)
-    if reason >= len(_REASONS):
-        return None
-    return Exit(
-        reason=_REASONS[reason],
-        code=code if 0 <= code <= 255 else None,
-        signal=number or None,
-        wall_seconds=wall,
-        stdout_bytes=out,
-        stderr_bytes=err,
-        stdout_omitted=out_gone,
-        stderr_omitted=err_gone,
-        error=payload[wire.DONE.size :].decode(errors="backslashreplace"),
-    )
-
-
 class Channel:
     """Carries commands and file requests to one agent and their answers back."""
 
@@ -106,10 +47,10 @@ class Channel:
     ) -> None:
         self._reader = reader
         self._writer = writer
-        self._on_end = on_end
-        self._calls: dict[int, _Call] = {}
+        self._on_end = [on_end]
+        self._calls: dict[int, Call] = {}
         self._ids = itertools.count(1)
-        self._dead = ""
+        self._dead: SandboxDiedError | None = None
         self._hello = asyncio.Event()
         self._task = asyncio.create_task(self._read_frames())
 
@@ -128,18 +69,24 @@ class Channel:
             self.end(f"its agent did not start within {timeout:g} s")
         self._check()
 
-    def end(self, reason: str) -> None:
+    def when_ended(self, callback: Callable[[], None]) -> None:
+        """Call something at the end, beside what ends the sandbox."""
+        self._on_end.append(callback)
+        if self._dead is not None:
+            callback()
+
+    def end(self, reason: str, *, mend: str = "") -> None:
         """Give the sandbox up: every caller gets `SandboxDiedError`."""
-        if self._dead:
+        if self._dead is not None:
             return
-        self._dead = reason
+        self._dead = SandboxDiedError(f"The sandbox is gone: {reason}.", mend=mend)
         self._hello.set()
         for call in self._calls.values():
-            call.frames.put_nowait((0, b""))
-            call.credited.set()
+            call.give_up()
         self._task.cancel()
         self._writer.close()
-        self._on_end()
+        for callback in self._on_end:
+            callback()
 
     async def closed(self) -> None:
         """Wait until nothing of the channel is left."""
@@ -147,83 +94,117 @@ class Channel:
 
     async def request(self, kind: int, payload: bytes, *, timeout: float = 30.0) -> Reply:
         """Ask for something that is answered by one frame."""
-        call = self._open()
+        call = self._open(timeout)
         try:
-            await self._send(kind, call.id, payload)
-            return await self._reply(call, timeout)
+            await self._send(call, kind, payload)
+            return await self._reply(call)
         finally:
             del self._calls[call.id]
 
     async def upload(self, head: bytes, data: bytes, *, timeout: float = 60.0) -> Reply:
-        """Write a file in pieces."""
-        call = self._open()
+        """Write a file in pieces; `timeout` is for each of them."""
+        loop = asyncio.get_running_loop()
+        call = self._open(timeout)
         try:
-            await self._send(wire.WRITE_FILE, call.id, head)
-            for start in range(0, len(data), _PIECE):
-                await self._send(wire.INPUT, call.id, data[start : start + _PIECE])
-            await self._send(wire.INPUT, call.id, b"")
-            return await self._reply(call, timeout)
+            await self._send(call, wire.WRITE_FILE, head)
+            for start in range(0, len(data), PIECE):
+                await self._send(call, wire.INPUT, data[start : start + PIECE])
+                call.deadline = loop.time() + timeout
+            await self._send(call, wire.INPUT, b"")
+            return await self._reply(call)
         finally:
-            del self._calls[call.id]
+            self._leave(call)
+
+    async def freeze(self) -> None:
+        """Stop everything inside; deadlines of commands stand still, here and there."""
+        await self.request(wire.PAUSE, b"")
+        now = asyncio.get_running_loop().time()
+        for call in self._calls.values():
+            call.stop(now)
+
+    async def thaw(self) -> None:
+        """Let everything inside go on."""
+        await self.request(wire.RESUME, b"")
+        now = asyncio.get_running_loop().time()
+        for call in self._calls.values():
+            call.go_on(now)
 
     async def exec(self, command: Command) -> AsyncIterator[Output | Exit]:
         """Run a command; when the caller stops listening, it is ended."""
-        call = self._open(raw=command.raw)
+        call = self._open(command.timeout + wire.GRACE_SECONDS + _DEADLINE_SLACK)
+        call.pausable, call.raw = True, command.raw
         if not command.raw:
             kept = (1 + wire.FRAME_COST) * command.head + command.tail
             call.allowance = 2 * kept + _SLACK
         feeder: asyncio.Task[None] | None = None
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + command.timeout + wire.GRACE_SECONDS + _DEADLINE_SLACK
         try:
-            await self._send(wire.EXEC, call.id, _encode_command(command))
+            await self._send(call, wire.EXEC, encode_command(command))
             if command.stdin is not None:
-                feeder = asyncio.create_task(self._feed(call, command.stdin))
+                send = partial(self._send, call, wire.INPUT)
+                feeder = asyncio.create_task(call.feed(command.stdin, send))
+                feeder.add_done_callback(lambda _: call.frames.put_nowait(_FED))
             while not call.ended:
-                kind, payload = await self._next(call, deadline)
+                kind, payload = await self._next(call)
                 if kind == wire.DONE_FRAME:
+                    ended = decode_exit(payload)
+                    if ended is None:
+                        self.end("its agent sent a malformed frame")
+                        continue
                     call.ended = True
-                    yield self._exit(payload)
+                    yield ended
                 elif kind in (wire.STDOUT, wire.STDERR):
-                    await self._acknowledge(call, kind, len(payload))
+                    if call.raw and kind == wire.STDOUT:
+                        credit = call.acknowledge(payload)
+                        await self._send(call, wire.CREDIT_FRAME, credit)
                     yield Output("stdout" if kind == wire.STDOUT else "stderr", payload)
+                elif kind == wire.INPUT and feeder is not None:
+                    await feeder
         finally:
-            del self._calls[call.id]
+            self._leave(call)
             if feeder is not None:
                 feeder.cancel()
-                await asyncio.wait([feeder])
-            if not call.ended and not self._dead:
-                self._post(wire.CANCEL, call.id, b"")
+                await asyncio.gather(feeder, return_exceptions=True)
 
-    def _open(self, *, raw: bool = False) -> _Call:
+    def _open(self, seconds: float) -> Call:
+        """Note a call that is to be answered within some seconds."""
         self._check()
-        call = _Call(next(self._ids), raw=raw)
+        deadline = asyncio.get_running_loop().time() + seconds
+        call = Call(next(self._ids), deadline)
         self._calls[call.id] = call
         return call
 
+    def _leave(self, call: Call) -> None:
+        """Forget a call; the agent is told where it may not have come to its end."""
+        del self._calls[call.id]
+        if not call.ended and self._dead is None:
+            self._post(wire.CANCEL, call.id, b"")
+
     def _check(self) -> None:
-        if self._dead:
-            raise SandboxDiedError(f"The sandbox is gone: {self._dead}.")
+        if self._dead is not None:
+            raise SandboxDiedError(self._dead.message, mend=self._dead.mend)
 
     def _post(self, kind: int, call_id: int, payload: bytes) -> None:
         self._writer.write(wire.HEADER.pack(len(payload) + 5, kind, call_id) + payload)
 
-    async def _send(self, kind: int, call_id: int, payload: bytes) -> None:
+    async def _send(self, call: Call, kind: int, payload: bytes) -> None:
         self._check()
         if len(payload) + 5 > wire.MAX_FRAME:
             raise ValueError("a command or a path is too long for one frame")
-        self._post(kind, call_id, payload)
+        self._post(kind, call.id, payload)
         try:
-            await self._writer.drain()
+            async with asyncio.timeout_at(call.due):
+                await self._writer.drain()
+        except TimeoutError:
+            self.end("its agent does not read")
+            self._check()
         except OSError:
             self.end("its channel broke")
             self._check()
 
-    async def _next(self, call: _Call, deadline: float) -> tuple[int, bytes]:
+    async def _next(self, call: Call) -> tuple[int, bytes]:
         """Return the next frame of a call; a sandbox that is silent past the deadline is ended."""
         try:
-            async with asyncio.timeout_at(deadline):
-                kind, payload = await call.frames.get()
+            kind, payload = await call.next()
         except TimeoutError:
             self.end("its agent did not answer in time")
             kind, payload = 0, b""
@@ -231,50 +212,12 @@ class Channel:
             self._check()
         return kind, payload
 
-    async def _reply(self, call: _Call, timeout: float) -> Reply:
-        deadline = asyncio.get_running_loop().time() + timeout
+    async def _reply(self, call: Call) -> Reply:
         while True:
-            kind, payload = await self._next(call, deadline)
+            kind, payload = await self._next(call)
             if kind in (wire.REPLY, wire.REFUSED):
+                call.ended = True
                 return Reply(kind == wire.REPLY, payload)
-
-    def _exit(self, payload: bytes) -> Exit:
-        ended = _decode_exit(payload)
-        if ended is None:
-            self.end("its agent sent a malformed frame")
-            raise SandboxDiedError(f"The sandbox is gone: {self._dead}.")
-        return ended
-
-    async def _acknowledge(self, call: _Call, kind: int, count: int) -> None:
-        """Let a raw output go on by as much as was read; other outputs have a fixed allowance."""
-        if call.raw and kind == wire.STDOUT:
-            cost = count + wire.FRAME_COST
-            call.allowance += cost
-            await self._send(wire.CREDIT_FRAME, call.id, wire.CREDIT.pack(cost))
-
-    async def _feed(self, call: _Call, stdin: bytes | AsyncIterator[bytes]) -> None:
-        """Send standard input no faster than the command reads it."""
-        try:
-            if isinstance(stdin, bytes):
-                await self._feed_piece(call, stdin)
-            else:
-                async for piece in stdin:
-                    await self._feed_piece(call, piece)
-            await self._send(wire.INPUT, call.id, b"")
-        except SandboxDiedError:
-            return
-
-    async def _feed_piece(self, call: _Call, piece: bytes) -> None:
-        rest = memoryview(piece)
-        while rest:
-            while call.credit <= 0:
-                call.credited.clear()
-                await call.credited.wait()
-                self._check()
-            part = rest[: min(_PIECE, call.credit)]
-            rest = rest[len(part) :]
-            call.credit -= len(part)
-            await self._send(wire.INPUT, call.id, bytes(part))
 
     async def _read_frames(self) -> None:
         reason = "its agent ended"
@@ -299,15 +242,4 @@ class Channel:
             self._hello.set()
             return True
         call = self._calls.get(call_id)
-        if call is None:
-            return True
-        if kind == wire.CREDIT_FRAME:
-            if len(payload) != wire.CREDIT.size:
-                return False
-            call.credit = min(wire.WINDOW, call.credit + wire.CREDIT.unpack(payload)[0])
-            call.credited.set()
-            return True
-        if kind in (wire.STDOUT, wire.STDERR, wire.DONE_FRAME, wire.REPLY, wire.REFUSED):
-            call.allowance -= len(payload) + wire.FRAME_COST
-            call.frames.put_nowait((kind, payload))
-        return call.allowance >= 0
+        return call is None or call.take(kind, payload)

@@ -1,10 +1,10 @@
 """What a run has changed, found out by a sandbox that the run never touched.
 
-The tree leaves the run's sandbox as a tar stream, which the host passes on without looking at it.
+What there is to look at leaves the run's sandbox as a stream, which the host passes on unread.
 """
 
-from collections.abc import AsyncIterator
-from importlib.resources import files
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 from typing import Literal
@@ -13,18 +13,22 @@ from pydantic import BaseModel, ValidationError
 
 from turnout.core.ids import RunId
 from turnout.core.runs import FileChange, Patch
-from turnout.errors import SandboxError
-from turnout.sandbox.bare import BASE_GIT, BareStarter
-from turnout.sandbox.base import BASE_ENV, REPO, Command, Exit, Limits, Mount, Sandbox
+from turnout.errors import SandboxDiedError, SandboxError
+from turnout.sandbox.bare import BASE_GIT, BASE_MORE, BASE_TREE, BareStarter
+from turnout.sandbox.base import BASE_ENV, REPO, Command, Limits, Mount, Sandbox
+from turnout.sandbox.rooms.piping import Piped
+from turnout.sandbox.rooms.room import inside_program
+from turnout.sandbox.walls.arguments import FILES_INSIDE
+from turnout.sandbox.walls.launch import CHANGES_INSIDE
 
-__all__ = ["collect_patch", "read_collected"]
+__all__ = ["Collection", "collect_patch", "read_collected"]
 
 _TIMEOUT = 600.0
 _MOST_TREE = 8 << 30
 _MOST_OUTPUT = 256 << 20
-_MOST_COMPLAINT = 4_000
 _LIMITS = Limits(memory_bytes=4 << 30, disk_bytes=4 << 30, file_bytes=2 << 30)
 _SCRATCH = f"{BASE_ENV['TMPDIR']}/collect"
+_SNAPSHOT = f"{FILES_INSIDE}/snapshot.py"
 
 _SEND_TREE = r"""
 export LC_ALL=C PATH=/usr/bin:/bin
@@ -51,73 +55,80 @@ class _Collected(BaseModel):
 
 
 async def collect_patch(
-    starter: BareStarter, sandbox: Sandbox, history: Path, commit: str
+    starter: BareStarter,
+    sandbox: Sandbox,
+    history: Path,
+    commit: str,
+    *,
+    begun: Path | None = None,
+    under: Sequence[Path] = (),
 ) -> Patch:
     """Compare the workspace of `sandbox` with `commit`, having ended every process inside.
 
-    `history` is the bare git directory that the base layer was made from. `SandboxError` where the
-    workspace has become too large to be compared.
+    `history` is the bare git directory that the base layer was made from, `under` what lies under
+    its tree. `begun` is that tree, where the workspace lies over it, nothing else between, and its
+    changes are shown inside: then these alone are looked at, unless that fails. `SandboxError`
+    where the workspace has become too large to be compared.
     """
     await sandbox.kill_all()
-    mounts = [Mount(str(history), BASE_GIT)]
-    collector = await starter.start_bare(RunId(f"collect-{token_hex(6)}"), mounts, _LIMITS)
-    try:
-        source = files("turnout.sandbox.inside").joinpath("collect.py").read_text("utf-8")
-        tree = _Program(sandbox, _MOST_TREE)
-        arguments = (BASE_GIT, REPO, _SCRATCH, commit)
-        compare = Command(
-            argv=(starter.python, "-ISE", "-c", source, *arguments),
-            stdin=tree.output(Command(argv=("/bin/bash", "-c", _SEND_TREE), raw=True)),
-            timeout=_TIMEOUT,
-            raw=True,
-        )
-        result = _Program(collector, _MOST_OUTPUT)
-        output = b"".join([data async for data in result.output(compare)])
-    finally:
-        await collector.close()
-    tree.check("the workspace could not be read")
-    result.check("the workspace could not be compared with its base")
-    return read_collected(output)
+    collection = Collection(starter, sandbox, history, commit, tuple(under))
+    if begun is not None:
+        try:
+            return await collection.of_changes(begun)
+        except SandboxDiedError:
+            raise
+        except SandboxError:
+            # Paths that are too long for one call are an example; the whole tree leaves them out.
+            return await collection.of_tree()
+    return await collection.of_tree()
 
 
-class _Program:
-    """A command whose standard output is passed on as it comes, up to a limit."""
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One workspace that is compared with its base."""
 
-    def __init__(self, sandbox: Sandbox, limit: int) -> None:
-        self._sandbox = sandbox
-        self._limit = limit
-        self._exit: Exit | None = None
-        self._passed = 0
-        self._complaint = bytearray()
+    starter: BareStarter
+    sandbox: Sandbox
+    history: Path
+    commit: str
+    under: tuple[Path, ...] = ()
 
-    async def output(self, command: Command) -> AsyncIterator[bytes]:
-        """Yield what the command prints; over the limit, end it and yield no more."""
-        async for item in self._sandbox.exec(command):
-            if isinstance(item, Exit):
-                self._exit = item
-            elif item.stream == "stderr":
-                self._complaint += item.data[: _MOST_COMPLAINT - len(self._complaint)]
-            elif self._passed <= self._limit:
-                self._passed += len(item.data)
-                if self._passed > self._limit:
-                    await self._sandbox.kill_all()
-                else:
-                    yield item.data
+    async def of_changes(self, begun: Path) -> Patch:
+        """Look at what has changed since the run began."""
+        pack = (_SNAPSHOT, "pack", "repo", f"{CHANGES_INSIDE}/repo", BASE_TREE, REPO)
+        send = Command(argv=(self.starter.python, "-ISE", *pack), cwd="/", raw=True)
+        base = Mount(str(begun), BASE_TREE)
+        return await self._compare(send, ("changes", BASE_TREE, _SNAPSHOT), [base])
 
-    def check(self, what: str) -> None:
-        """Raise where the command did not come to a good end."""
-        if self._passed > self._limit:
-            raise SandboxError(
-                f"After the run {what}: more than {self._limit >> 20} MiB.",
-                mend="Let the task leave less behind.",
+    async def of_tree(self) -> Patch:
+        """Look at every file."""
+        send = Command(argv=("/bin/bash", "-c", _SEND_TREE), raw=True)
+        more = [Mount(str(path), f"{BASE_MORE}/{n}") for n, path in enumerate(self.under)]
+        return await self._compare(send, ("tree", BASE_MORE), more)
+
+    async def _compare(
+        self, send: Command, arguments: Sequence[str], mounts: Sequence[Mount]
+    ) -> Patch:
+        """Send from one sandbox to another and read what that has found."""
+        shown = [Mount(str(self.history), BASE_GIT), *mounts]
+        run_id = RunId(f"collect-{token_hex(6)}")
+        collector = await self.starter.start_bare(run_id, shown, _LIMITS)
+        try:
+            program = (self.starter.python, "-ISE", "-c", inside_program("collect.py"))
+            tree = Piped(self.sandbox, _MOST_TREE)
+            compare = Command(
+                argv=(*program, BASE_GIT, _SCRATCH, self.commit, *arguments),
+                stdin=tree.output(replace(send, timeout=_TIMEOUT)),
+                timeout=_TIMEOUT,
+                raw=True,
             )
-        if self._exit is None:
-            raise SandboxError(f"After the run {what}: the command was not heard of again.")
-        if self._exit.reason != "exited" or self._exit.code != 0:
-            said = self._complaint.decode(errors="backslashreplace").strip()
-            raise SandboxError(
-                f"After the run {what}: {self._exit.reason}, {said[-500:] or self._exit.error}"
-            )
+            result = Piped(collector, _MOST_OUTPUT)
+            output = b"".join([data async for data in result.output(compare)])
+        finally:
+            await collector.close()
+        tree.check("After the run the workspace could not be read")
+        result.check("After the run the workspace could not be compared with its base")
+        return read_collected(output)
 
 
 def read_collected(output: bytes) -> Patch:

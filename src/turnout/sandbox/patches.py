@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 
 from turnout.errors import ToolError
 
-__all__ = ["FilePatch", "Hunk", "check_patch", "parse_patch"]
+__all__ = ["FilePatch", "Hunk", "check_patch", "names_git", "parse_patch"]
 
 _MODES = (b"100644", b"100755", b"120000")
-_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
+_IGNORED_BY_HFS = dict.fromkeys(
+    [*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF]
+)
 _MODE_LINES = (b"new file mode ", b"new mode ", b"old mode ", b"deleted file mode ")
 _PATH_LINES = (b"rename from ", b"rename to ", b"copy from ", b"copy to ")
 _ESCAPES = {
@@ -159,11 +162,26 @@ def parse_patch(patch: bytes) -> list[FilePatch]:
     return _Reader(patch).read()
 
 
+def names_git(path: bytes) -> bool:
+    """Whether any part of a path is a `.git`, or is one where the tree may be taken to.
+
+    There are file systems that ignore case, some characters (HFS+), or dots, spaces and streams at
+    the end, and that give a short name to each file (NTFS).
+    """
+    return any(_is_git(part) for part in path.split(b"/"))
+
+
+def _is_git(part: bytes) -> bool:
+    name = part.decode(errors="surrogateescape").translate(_IGNORED_BY_HFS).lower()
+    name = name.partition(":")[0].rstrip(" .")
+    return name in (".git", "git~1")
+
+
 def _why_refused(path: bytes) -> str:
     parts = path.split(b"/")
     if path.startswith(b"/") or b".." in parts:
         return "leaves the workspace"
-    if b".git" in path.lower().split(b"/"):
+    if names_git(path):
         return "is git's own"
     return "" if path and b"\0" not in path else "is no path"
 

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ from turnout.core.clock import Clock, SystemClock
 from turnout.core.events import Event
 from turnout.core.receipts import Receipt
 from turnout.core.runs import TestReport
-from turnout.errors import ModelUnavailableError, TurnoutError, UnfitError
+from turnout.errors import ModelUnavailableError, TurnoutError
 from turnout.gateway.access import Authenticate, open_access, shared_key
 from turnout.gateway.app import build_app
 from turnout.gateway.catalog import Catalog, Provider, ToolSupport
@@ -35,9 +36,9 @@ from turnout.runs.ports import Explanation, ModelAccess, Report, StrategyName
 from turnout.runs.record import RunRecords
 from turnout.runs.service import RunService
 from turnout.runs.worker import Workshop
-from turnout.sandbox.base import Capabilities, Sandbox, SandboxDriver
-from turnout.sandbox.bubblewrap import BubblewrapDriver
+from turnout.sandbox.base import Sandbox
 from turnout.sandbox.repository import resolve
+from turnout.sandbox.setup.manifests import changed_manifests, may_declare
 from turnout.sandbox.steering import read_steering
 from turnout.sandbox.testrun import detect_test_command, list_test_files, run_tests
 from turnout.settings import Endpoint, Settings
@@ -47,6 +48,7 @@ from turnout.store.probes import ProbesStore
 from turnout.store.receipts import ReceiptsStore
 from turnout.store.record import RecordStore
 from turnout.store.sessions import SessionLedgerStore
+from turnout.wiring.sandboxes import check_egress, open_sandboxes, run_egress
 from turnout.wiring.sources import (
     NO_MODEL,
     abilities,
@@ -60,17 +62,16 @@ from turnout.wiring.sources import (
     provider_of,
     was_discovered,
 )
+from turnout.wiring.state import state_folder_of
 
 __all__ = [
     "ModelSource",
     "OpenGateway",
     "examine_models",
-    "examine_sandbox",
     "list_models",
     "open_gateway",
     "open_records",
     "open_service",
-    "sandbox_driver",
 ]
 
 _DATABASE: Final = "turnout.db"
@@ -106,31 +107,30 @@ async def open_service(settings: Settings, report: Report) -> AsyncIterator[RunS
     What services that died have left behind is cleared away first; living ones are not touched.
     """
     clock = SystemClock()
-    async with open_database(_state(settings) / _DATABASE) as database, AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack:
+        check_egress(settings)
+        folder = state_folder_of(settings)
+        database = await stack.enter_async_context(open_database(folder / _DATABASE))
+        driver = await stack.enter_async_context(open_sandboxes(settings))
         workshop = Workshop(
-            driver=BubblewrapDriver(settings.home),
+            driver=driver,
             agent=_Agent(settings.agent, clock),
             suite=_Suite(settings.agent.test_timeout),
             limits=settings.limits,
             clock=clock,
             owners=FileOwners(settings.home / "running"),
+            egress=partial(run_egress, settings),
         )
         store = RecordStore(database)
-        await workshop.driver.reap(frozenset())
         await close_abandoned(store, workshop.owners, clock)
         models = _Models(settings, database, clock, stack)
         yield RunService(store, workshop, models, resolve, report)
 
 
-def sandbox_driver(settings: Settings) -> SandboxDriver:
-    """Return what makes sandboxes on this machine."""
-    return BubblewrapDriver(_state(settings))
-
-
 @asynccontextmanager
 async def open_records(settings: Settings) -> AsyncIterator[RunRecords]:
     """Open the records of past runs."""
-    async with open_database(_state(settings) / _DATABASE) as database:
+    async with open_database(state_folder_of(settings) / _DATABASE) as database:
         yield RunRecords(RecordStore(database))
 
 
@@ -150,7 +150,10 @@ async def open_gateway(
     """
     clock = SystemClock()
     authenticate = shared_key(key) if key else open_access()
-    async with open_database(_state(settings) / _DATABASE) as database, AsyncExitStack() as stack:
+    async with (
+        open_database(state_folder_of(settings) / _DATABASE) as database,
+        AsyncExitStack() as stack,
+    ):
         ground = _Ground(settings, database, clock, stack)
         site = await _build_site(ground, report, "unknown", on_receipt)
         app = build_app(site.engine, authenticate)
@@ -167,11 +170,6 @@ async def list_models(endpoint: Endpoint, *, seconds: float) -> tuple[str, ...]:
                 return await discover(upstream, provider_of(endpoint, connect_timeout=seconds))
         except (ModelUnavailableError, TimeoutError):
             return ()
-
-
-async def examine_sandbox(settings: Settings) -> Capabilities:
-    """Find out which walls hold on this machine."""
-    return await BubblewrapDriver(settings.home).probe()
 
 
 async def examine_models(settings: Settings) -> Sequence[ModelSource]:
@@ -240,21 +238,6 @@ async def _examine(upstream: OpenAICompatible, provider: Provider) -> ModelSourc
     return ModelSource(provider.name, True, f"{provider.base_url} has {listed}")
 
 
-def _state(settings: Settings) -> Path:
-    """Make the state folder; sandboxes of root run under other ids and pass through it."""
-    home = settings.home
-    try:
-        if not home.is_dir():
-            home.mkdir(parents=True)
-            home.chmod(0o711)
-    except OSError as error:
-        raise UnfitError(
-            f"The state folder {home} cannot be made: {error.strerror}.",
-            mend="Set TURNOUT_HOME to a folder that you can write.",
-        ) from error
-    return home
-
-
 class _Agent:
     """The strategies of the agent room."""
 
@@ -294,6 +277,14 @@ class _Suite:
         self, sandbox: Sandbox, command: str, paths: Iterable[str]
     ) -> Mapping[str, str | None]:
         return await read_steering(sandbox, command, paths)
+
+    def may_declare(self, paths: Iterable[str]) -> bool:
+        return may_declare(paths)
+
+    async def manifests(
+        self, sandbox: Sandbox, paths: Iterable[str]
+    ) -> tuple[tuple[str, str], ...]:
+        return await changed_manifests(sandbox, paths)
 
     async def run(self, sandbox: Sandbox, command: str) -> TestReport:
         return await run_tests(sandbox, command, timeout=self._timeout)

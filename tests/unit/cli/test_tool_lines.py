@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from turnout.cli.tool_lines import call_text, outcome_text
+from turnout.cli.tool_lines import call_text, connection_text, outcome_text
 from turnout.core.ids import ToolCallId
+from turnout.core.runs import Connection
 from turnout.core.tools import ToolCall, ToolResult
 
 ID = ToolCallId("c")
@@ -70,3 +71,25 @@ def test_an_error_is_a_cross_and_its_first_line() -> None:
     failed = ToolResult(ID, "no such lines\nCopy them.", is_error=True)
     assert outcome_text(call, failed) == "✗ no such lines"
     assert outcome_text(call, ToolResult(ID, "x" * 200, is_error=True)) == f"✗ {'x' * 100}…"
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        (
+            Connection("a.example", 443, True, "", 1200, 5, ("TOKEN",)),
+            "connection to a.example:443, with TOKEN: 1,200 bytes out, 5 in",
+        ),
+        (
+            Connection("a.example", 80, True, "no answer"),
+            "connection to a.example:80: 0 bytes out, 0 in, no answer",
+        ),
+        (
+            Connection("x" * 99, 443, False, "not allowed"),
+            f"connection to {'x' * 60}…:443 refused: not allowed",
+        ),
+    ],
+)
+def test_a_connection_says_where_to_and_what_became_of_it(asked: Connection, text: str) -> None:
+    """Names of secrets, never values."""
+    assert connection_text(asked) == text

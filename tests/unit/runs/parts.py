@@ -6,15 +6,24 @@ from dataclasses import dataclass, field
 
 from turnout.core.events import Entry, Event, Explained, LoopEnded
 from turnout.core.ids import RunId
-from turnout.core.runs import FileChange, Patch, TestReport
+from turnout.core.runs import Connection, FileChange, Patch, TestReport
 from turnout.core.tasks import Task
 from turnout.errors import ModelUnavailableError, SandboxError
 from turnout.runs.ports import ModelAccess, StrategyName
 from turnout.runs.service import RunService
 from turnout.runs.stop import Stop
 from turnout.runs.summary import RunResult
-from turnout.runs.worker import Workshop
-from turnout.sandbox.base import BaseRef, Capabilities, Limits, PatchResult
+from turnout.runs.worker import RunEgress, Workshop
+from turnout.sandbox.base import (
+    BaseRef,
+    BaseSpec,
+    Capabilities,
+    Egress,
+    HostRule,
+    Limits,
+    PatchResult,
+    SandboxUsage,
+)
 from turnout.sandbox.repository import Resolved
 from turnout.testing.clock import FrozenClock
 from turnout.testing.stores import MemoryRecordStore
@@ -23,6 +32,7 @@ COMMIT = "a" * 40
 TASK = Task("test_pages fails; fix the code", "/repositories/pages")
 DIFF = b"diff --git a/pages.py b/pages.py\n--- a/pages.py\n+++ b/pages.py\n@@ -1 +1 @@\n-a\n+b\n"
 PATCH = Patch(DIFF, (FileChange("pages.py", "modified", 1, 1),))
+EGRESS = RunEgress(Egress((HostRule("work.example"),)), Egress((HostRule("tests.example"),)))
 NO_PATCH = Patch(b"", ())
 DONE = LoopEnded("answered", "The model answered.", "It was an off-by-one.")
 
@@ -45,8 +55,18 @@ class Box:
 
     driver: "Driver"
     run_id: RunId
+    reaches: str
+    """The first host that it may reach, or nothing."""
     did: list[str] = field(default_factory=list)
     isolation: str = "namespaces"
+
+    def connections(self) -> tuple[Connection, ...]:
+        """Return what the driver says was asked for while the model worked."""
+        return tuple(self.driver.asked) if self.reaches == "work.example" else ()
+
+    async def usage(self) -> SandboxUsage:
+        """Return some figures."""
+        return SandboxUsage(1.5, 64 << 20, 60.0, 4096, 30.0)
 
     async def kill_all(self) -> None:
         """Note it."""
@@ -78,6 +98,9 @@ class Driver:
     applies: bool = True
     usable: bool = True
     prepare_error: Exception | None = None
+    isolation: str = "namespaces"
+    asked: list[Connection] = field(default_factory=list)
+    specs: list[BaseSpec] = field(default_factory=list)
     boxes: list[Box] = field(default_factory=list)
     name: str = "fake"
 
@@ -86,16 +109,18 @@ class Driver:
         facts = (("bubblewrap", self.usable, "" if self.usable else "apt install bubblewrap"),)
         return Capabilities("fake", self.usable, "namespaces", facts)
 
-    async def prepare(self, spec: object) -> BaseRef:
-        """Return a base, or raise the error."""
+    async def prepare(self, spec: BaseSpec) -> BaseRef:
+        """Return a base with what changed manifests declare, or raise the error."""
         if self.prepare_error:
             raise self.prepare_error
-        return BaseRef("base", COMMIT, ())
+        self.specs.append(spec)
+        return BaseRef("base", COMMIT, tuple(text for _, text in spec.manifests))
 
-    async def create(self, run_id: RunId, base: BaseRef, limits: Limits) -> Box:
+    async def create(self, run_id: RunId, base: BaseRef, limits: Limits, *, egress: Egress) -> Box:
         """Return a new box; there is never more than one open."""
         assert all("close" in box.did for box in self.boxes), "one sandbox at a time"
-        self.boxes.append(Box(self, run_id))
+        reaches = egress.rules[0].host if egress.rules else ""
+        self.boxes.append(Box(self, run_id, reaches, isolation=self.isolation))
         return self.boxes[-1]
 
 
@@ -107,6 +132,15 @@ class Suite:
     detected: str | None = "pytest -q"
     test_files: tuple[str, ...] = ("t.py",)
     steered: tuple[str, ...] = ()
+    declares: tuple[tuple[str, str], ...] = ()
+
+    def may_declare(self, paths: Sequence[str]) -> bool:
+        """Whether it was told of such a file."""
+        return bool(self.declares)
+
+    async def manifests(self, sandbox: Box, paths: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Return what it was told to."""
+        return self.declares
 
     async def command(self, sandbox: Box) -> str | None:
         """Return what was to be detected."""
@@ -210,8 +244,11 @@ class Room:
         def report(text: str) -> None:
             self.said.append(text)
 
+        async def egress() -> RunEgress:
+            return EGRESS
+
         clock = FrozenClock()
-        shop = Workshop(self.driver, self.agent, self.suite, Limits(), clock, self.owners)
+        shop = Workshop(self.driver, self.agent, self.suite, Limits(), clock, self.owners, egress)
         return RunService(self.store, shop, self.models, resolve, report)
 
     async def run(self, task: Task = TASK) -> RunResult:

@@ -20,17 +20,21 @@ from tests.unit.runs.parts import (
 )
 
 from turnout.core.events import (
+    ConnectionsAsked,
     Entry,
     Event,
     LoopEnded,
     ModelCallFailed,
     ModelCallIntended,
+    Notice,
+    ResourcesUsed,
     RunEnded,
     StepStarted,
     ToolCallDone,
     ToolCallIntended,
 )
 from turnout.core.ids import RunId, ToolCallId
+from turnout.core.runs import Connection
 from turnout.core.tasks import Task
 from turnout.core.tools import ToolCall, ToolResult
 from turnout.errors import (
@@ -60,12 +64,13 @@ async def test_a_run_is_on_record_in_the_order_in_which_it_happened() -> None:
         "tool_call_done",
         "loop_ended",
         "patch_made",
+        "resources_used",
         "tests_ran",
         "verdict_given",
         "explained",
         "run_ended",
     ]
-    assert [entry.seq for entry in room.entries] == list(range(1, 13))
+    assert [entry.seq for entry in room.entries] == list(range(1, 14))
     assert (result.outcome, result.verdict.name) == ("answered", "resolved")
     assert result.explanation == "Counted from 1, not from 0."
 
@@ -78,6 +83,65 @@ async def test_our_own_tests_run_in_sandboxes_that_the_work_never_saw() -> None:
     assert before == ["tests", "close"]
     assert work == ["kill_all", "diff", "close"]
     assert after == ["apply_patch", "tests", "close"]
+
+
+async def test_each_connection_is_on_record_once_in_its_place() -> None:
+    """After the tool call that asked for it; what comes later follows when the work ends."""
+    room = Room()
+    first, second = Connection("a.example", 443, True, ""), Connection("b.example", 80, False, "no")
+
+    async def ask() -> None:
+        room.driver.asked.append(first)
+
+    async def ask_late() -> None:
+        room.driver.asked.append(second)
+
+    room.agent = Agent((TOOL[0], ask, TOOL[1], ask_late, DONE))
+    result = await room.run()
+    at = room.types.index("tool_call_done")
+    assert room.entries[at + 1].event == ConnectionsAsked((first,))
+    assert result.connections == (first, second)
+
+
+async def test_what_the_work_took_is_on_record() -> None:
+    """Measured before its sandbox is closed."""
+    result = await Room().run()
+    assert result.resources == ResourcesUsed(1.5, 64 << 20, 4096, 60.0, 30.0)
+
+
+async def test_our_own_tests_reach_less_than_the_work() -> None:
+    """Secrets and packages are for the model's tools alone."""
+    room = Room()
+    await room.run()
+    assert [box.reaches for box in room.driver.boxes] == [
+        "tests.example",
+        "work.example",
+        "tests.example",
+    ]
+
+
+async def test_the_verdict_is_made_with_what_the_patch_declares() -> None:
+    """Its environment is made anew; what was installed by hand during the work is not there."""
+    declares = (("pyproject.toml", "numpy"),)
+    room = Room(suite=Suite([FAILING, PASSING], declares=declares))
+    result = await room.run()
+    assert [spec.manifests for spec in room.driver.specs] == [(), declares]
+    assert result.verdict.name == "resolved"
+    texts = [e.event.text for e in room.entries if isinstance(e.event, Notice)]
+    assert any("numpy" in text for text in texts)
+
+
+async def test_named_requirements_are_not_overruled_by_a_patch() -> None:
+    """Who names them means them."""
+    room = Room(suite=Suite([FAILING, PASSING], declares=(("pyproject.toml", "numpy"),)))
+    await room.run(Task("fix", "/r", requirements=("attrs",)))
+    assert len(room.driver.specs) == 1
+
+
+async def test_a_run_without_walls_says_so() -> None:
+    """Whoever reads the record later sees it."""
+    result = await Room(driver=Driver(isolation="none")).run()
+    assert any("Nothing isolates" in warning for warning in result.warnings)
 
 
 @pytest.mark.cheats
@@ -293,7 +357,7 @@ async def test_a_defect_of_a_strategy_loses_nothing() -> None:
     room = Room(agent=Agent((ZeroDivisionError("by nothing"),)))
     with pytest.raises(ZeroDivisionError):
         await room.run()
-    assert room.types[-2:] == ["patch_made", "run_ended"]
+    assert room.types[-3:] == ["patch_made", "resources_used", "run_ended"]
     assert (await room.store.rows())[0].outcome == "failed"
     assert room.driver.boxes[-1].did[-1] == "close"
 

@@ -35,7 +35,8 @@ class Agent:
 
     def done(self, call_id: int, reason: int = wire.EXITED, code: int = 0) -> None:
         """Report the end of a command."""
-        self.send(wire.DONE_FRAME, call_id, wire.DONE.pack(reason, code, 0, 0.1, 2, 0, 0, 0))
+        numbers = (reason, code, 0, 0.1, 2, 0, 0, 0, 0.25, 1 << 20)
+        self.send(wire.DONE_FRAME, call_id, wire.DONE.pack(*numbers))
 
 
 class Ended:
@@ -90,6 +91,7 @@ async def test_a_command_travels_whole() -> None:
         assert output == Output("stdout", b"hi")
         assert isinstance(ended, Exit)
         assert (ended.reason, ended.code, ended.signal) == ("exited", 7, None)
+        assert (ended.cpu_seconds, ended.peak_memory_bytes) == (0.25, 1 << 20)
 
 
 async def test_frames_for_nobody_are_dropped() -> None:
@@ -194,6 +196,71 @@ async def test_raw_output_is_acknowledged() -> None:
         await task
 
 
+async def test_deadlines_stand_still_while_everything_is_stopped() -> None:
+    """Those of commands that were running, by as long as it took, and of no other call."""
+    async with connected() as (channel, agent):
+        command = Command(("x",), timeout=0.2)
+        running = asyncio.create_task(collect(channel, command))
+        _, running_id, _ = await agent.receive()
+        call = channel._calls[running_id]
+        before = call.deadline
+        for change, kind in ((channel.freeze, wire.PAUSE), (channel.thaw, wire.RESUME)):
+            changing = asyncio.create_task(change())
+            received, call_id, _ = await agent.receive()
+            assert received == kind
+            agent.send(wire.REPLY, call_id)
+            await changing
+            if kind == wire.PAUSE:
+                assert call.timer is not None
+                assert call.timer.when() is None
+                await asyncio.sleep(0.05)
+        assert call.deadline >= before + 0.05
+        assert call.timer is not None
+        assert call.timer.when() == call.deadline
+        agent.done(running_id)
+        await running
+
+
+async def test_input_that_fails_is_the_callers_error() -> None:
+    """The command is cancelled, and the channel goes on."""
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"some"
+        raise LookupError("lost")
+
+    async with connected() as (channel, agent):
+        task = asyncio.create_task(collect(channel, Command(("cat",), stdin=broken())))
+        _, call_id, _ = await agent.receive()
+        with pytest.raises(LookupError):
+            await task
+        assert await agent.receive() == (wire.INPUT, call_id, b"some")
+        assert await agent.receive() == (wire.CANCEL, call_id, b"")
+
+
+async def test_leaving_an_upload_cancels_it() -> None:
+    """What was sent of it is of no use without the rest."""
+    async with connected() as (channel, agent):
+        task = asyncio.create_task(channel.upload(b"-1\0path", b"data"))
+        for kind in (wire.WRITE_FILE, wire.INPUT, wire.INPUT):
+            assert (await agent.receive())[0] == kind
+        task.cancel()
+        await asyncio.wait([task])
+        assert (await agent.receive())[0] == wire.CANCEL
+
+
+async def test_the_end_is_announced_to_all_who_asked() -> None:
+    """Also to those who ask when it is over."""
+    ended = Ended()
+    async with connected(ended) as (channel, _):
+        channel.when_ended(ended)
+        channel.end("a test wants it", mend="Start again.")
+        assert ended.times == 2
+        channel.when_ended(ended)
+        assert ended.times == 3
+        with pytest.raises(SandboxDiedError, match=r"a test wants it\. Start again\."):
+            await channel.request(wire.KILL_ALL, b"")
+
+
 async def test_a_command_that_cannot_be_passed_is_refused() -> None:
     """A NUL byte would end a field, a variable's name holds no `=`."""
     async with connected() as (channel, _):
@@ -217,4 +284,4 @@ async def test_nothing_of_a_channel_is_left() -> None:
     async with connected():
         pass
     await asyncio.sleep(0)
-    assert descriptors() == before
+    assert descriptors() <= before

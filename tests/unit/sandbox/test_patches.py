@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnout.errors import ToolError
-from turnout.sandbox.patches import check_patch, parse_patch
+from turnout.sandbox.patches import check_patch, names_git, parse_patch
 
 GIT = b"""\
 diff --git a/old name.txt b/new name.txt
@@ -87,3 +87,32 @@ def test_any_bytes_are_read(data: bytes) -> None:
     """What is no patch is no crash."""
     parse_patch(data)
     parse_patch(b"--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n" + data)
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        (".git", True),
+        ("a/.GIT/config", True),
+        (".g\u200cit/x", True),
+        ("\ufeff.git", True),
+        ("GIT~1/hooks/x", True),
+        (".git . .", True),
+        (".git::$INDEX_ALLOCATION/x", True),
+        (".gitignore", False),
+        ("a.git", False),
+        (".git~1", False),
+        ("git", False),
+        ("a/.gi\udcfft", False),
+        ("", False),
+    ],
+)
+def test_git_is_known_by_all_its_names(path: str, names: bool) -> None:
+    """On every system that the tree may be taken to."""
+    assert names_git(path.encode(errors="surrogateescape")) is names
+
+
+def test_numbers_without_end_are_no_hunk() -> None:
+    """They are refused as text is, not met with an error of ours."""
+    with pytest.raises(ToolError):
+        check_patch(b"@@ -" + b"1" * 5000 + b" +1 @@\n-a\n+b\n")

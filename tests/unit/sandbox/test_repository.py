@@ -289,3 +289,16 @@ async def test_a_missing_work_tree_is_no_error(repository):
     """A `.git` folder by itself is a source like any other."""
     shutil.rmtree(repository.path / ".git" / "hooks", ignore_errors=True)
     assert (await resolve(str(repository.path / ".git"), "main")).commit == repository.head
+
+
+@pytest.mark.parametrize("name", [b"re\xffpo", b"re\npo"])
+async def test_a_path_that_cannot_be_shown_is_told_as_such(tmp_path, name):
+    """The error shows where it is, and what can be done."""
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
+    TinyRepository(tmp_path / "plain").path.rename(folder)
+    (tmp_path / "link").symlink_to(folder)
+    for path in (folder, tmp_path / "link"):
+        with pytest.raises(RepositoryError, match="no printable UTF-8") as caught:
+            await resolve(str(path), "HEAD")
+        assert str(tmp_path) in str(caught.value)
+        assert caught.value.mend

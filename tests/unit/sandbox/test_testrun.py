@@ -205,7 +205,7 @@ async def test_the_report_folder_is_fresh_and_goes_again():
     assert "rm -rf" in first.argv[2]
     assert first.argv[-2:] == last.argv[-2:] == (FOLDER, first.argv[-1])
     assert last.argv[2].rstrip().endswith('rm -rf -- "$1"')
-    assert FOLDER == pytest_report.FOLDER
+    assert f"{pytest_report.PARENT}/{pytest_report.NAME}" == FOLDER
 
 
 async def test_keys_are_never_used_again():

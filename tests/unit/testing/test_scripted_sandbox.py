@@ -9,9 +9,17 @@ from hypothesis import strategies as st
 
 from turnout.core.ids import RunId
 from turnout.errors import RepositoryError, SandboxDiedError
-from turnout.sandbox.base import BaseSpec, Command, CommandResult, Limits
-from turnout.testing.patching import apply_to, difference
+from turnout.sandbox.base import (
+    BaseSpec,
+    Command,
+    CommandResult,
+    Connection,
+    Egress,
+    HostRule,
+    Limits,
+)
 from turnout.testing.sandbox import FakeFile, ScriptedDriver, ScriptedSandbox, result
+from turnout.testing.sandbox.patching import apply_to, difference
 
 RUN = RunId("run-000000000001")
 SPEC = BaseSpec("/r", "c" * 40)
@@ -74,6 +82,52 @@ async def test_a_driver_makes_equal_sandboxes() -> None:
     assert await driver.reap(frozenset()) == (RUN,)
     assert first.closed
     assert second.closed
+
+
+async def test_what_a_sandbox_was_created_with_is_recorded() -> None:
+    """Egress and layer too; forks of a driver's sandboxes are the driver's."""
+    driver = ScriptedDriver({"a": "1"}, script=lambda each: each.answer("x", result(code=3)))
+    base = await driver.prepare(SPEC)
+    egress = Egress((HostRule("index.example"),))
+    first = await driver.create(RUN, base, Limits(), egress=egress)
+    await first.write("a", b"2")
+    fork = await first.fork(RunId("run-000000000002"))
+    assert (await fork.run(Command(shell="x"))).exit.code == 3
+    assert driver.sandboxes == [first, fork]
+    assert [made.egress for made in driver.created] == [egress, egress]
+    layer = driver.created[1].layer
+    assert layer is not None
+    assert (layer.base_key, layer.size_bytes) == (base.key, 1)
+    assert [file.path for file in (await fork.diff()).files] == ["a"]
+
+
+async def test_a_lone_sandbox_forks_by_itself() -> None:
+    """With its answers, and layers that lie on one another."""
+    sandbox = ScriptedSandbox({"a": "1"})
+    sandbox.answer("x", result(code=3))
+    fork = await sandbox.fork(RUN)
+    assert (await fork.run(Command(shell="x"))).exit.code == 3
+    first, second = await fork.snapshot(), await fork.snapshot()
+    assert first.stack[:-1] == second.stack[:-1]
+    assert len(first.stack) == 2
+    assert [call.name for call in sandbox.calls] == ["fork"]
+
+
+async def test_frozen_time_is_that_of_a_tests_clock() -> None:
+    """Calls thaw; asking for usage and connections does not."""
+    now = [5.0]
+    sandbox = ScriptedSandbox({"a": "1"}, clock=lambda: now[0])
+    sandbox.asked.append(Connection("h", 443, False, "no rule"))
+    await sandbox.pause()
+    now[0] = 7.5
+    assert sandbox.connections() == (Connection("h", 443, False, "no rule"),)
+    assert (await sandbox.usage()).frozen_seconds == 2.5
+    assert sandbox.frozen
+    await sandbox.read("a")
+    assert not sandbox.frozen
+    now[0] = 9.0
+    used = await sandbox.usage()
+    assert (used.wall_seconds, used.frozen_seconds) == (4.0, 2.5)
 
 
 async def test_a_driver_can_fail() -> None:

@@ -1,13 +1,17 @@
 """Run a shell command in the workspace."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from turnout.agent.tools.base import Arguments, Parameter, ToolContext, ToolOutput, tool
 from turnout.agent.tools.output import printed
+from turnout.core.runs import Connection
 from turnout.errors import ToolError
 from turnout.sandbox.base import Command, CommandResult
 
 __all__ = ["Run"]
+
+_MOST_REFUSALS: Final = 5
 
 
 class Run:
@@ -16,8 +20,9 @@ class Run:
     spec: Final = tool(
         "run",
         "Run a bash command in the repository. Returns the exit status and the output. Each "
-        "command starts in the repository with a fresh environment, without a terminal, without "
-        "input and without network; files stay, variables and `cd` do not.",
+        "command starts in the repository with a fresh environment, without a terminal and without "
+        "input, and reaches no host but those named with the task; files stay, variables and `cd` "
+        "do not.",
         Parameter("command", "What bash runs."),
     )
     writes: Final = True
@@ -28,9 +33,19 @@ class Run:
         if not command.strip():
             raise ToolError("The command is empty.", mend="Send a bash command.")
         timeout = context.config.command_timeout
+        asked = len(context.sandbox.connections())
         result = await context.sandbox.run(Command(shell=command, timeout=timeout))
         lines = [_status(result, timeout), printed(result.stdout), printed(result.stderr)]
-        return ToolOutput("\n".join(filter(None, lines)) + _omitted(result), log=True)
+        said = "\n".join(filter(None, lines)) + _omitted(result)
+        refused = _refusals(context.sandbox.connections()[asked:], said)
+        return ToolOutput("\n".join([said, *refused]), log=True)
+
+
+def _refusals(asked: Sequence[Connection], said: str) -> Sequence[str]:
+    """Return why connections came to nothing, which many programs keep to themselves."""
+    reasons = dict.fromkeys(each.reason for each in asked if not each.received_bytes)
+    untold = [f"turnout: {reason}" for reason in reasons if reason and reason not in said]
+    return untold[:_MOST_REFUSALS]
 
 
 def _omitted(result: CommandResult) -> str:

@@ -18,7 +18,7 @@ from turnout.cli.terminal import safe
 from turnout.core.receipts import Receipt
 from turnout.errors import UsageError
 from turnout.settings import Settings, secret_named
-from turnout.wiring import open_gateway
+from turnout.wiring.rooms import open_gateway
 
 __all__ = ["command"]
 

@@ -12,7 +12,13 @@ from typing import Final
 
 import click
 
-from turnout.cli.options import config_option, json_option, read_settings, say_json
+from turnout.cli.options import (
+    config_option,
+    json_option,
+    read_settings,
+    sandbox_option,
+    say_json,
+)
 from turnout.cli.progress import Silence, progress_on
 from turnout.cli.report import (
     Screen,
@@ -29,8 +35,8 @@ from turnout.core.events import Entry, VerdictGiven
 from turnout.core.tasks import SurfaceName, Task
 from turnout.errors import UsageError
 from turnout.runs.summary import RunResult, fold
-from turnout.settings import Settings
-from turnout.wiring import open_service
+from turnout.settings import DriverName, Settings
+from turnout.wiring.rooms import open_service
 
 __all__ = ["command"]
 
@@ -81,6 +87,7 @@ class _Request:
 )
 @click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Act steps at most.")
 @click.option("--model", metavar="ID", help="Pin every model call to one model.")
+@sandbox_option
 @json_option
 @config_option
 def command(
@@ -95,6 +102,7 @@ def command(
     output: Path | None,
     max_steps: int | None,
     model: str | None,
+    sandbox: DriverName | None,
     as_json: bool,
     config: Path | None,
 ) -> int:
@@ -107,6 +115,8 @@ def command(
     settings = read_settings(config)
     if model is not None:
         settings = settings.with_model(model)
+    if sandbox is not None:
+        settings = settings.with_driver(sandbox)
     if max_steps is not None:
         settings = settings.with_max_steps(max_steps)
     wanted = Task(

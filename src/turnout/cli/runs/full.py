@@ -7,7 +7,9 @@ from typing import assert_never
 
 from turnout.cli.report import report_text
 from turnout.cli.terminal import safe
+from turnout.cli.tool_lines import connection_text
 from turnout.core.events import (
+    ConnectionsAsked,
     Entry,
     Event,
     Explained,
@@ -18,6 +20,7 @@ from turnout.core.events import (
     Notice,
     PatchMade,
     PlanMade,
+    ResourcesUsed,
     RunEnded,
     RunStarted,
     StepStarted,
@@ -80,12 +83,30 @@ def _parts(event: Event) -> Iterable[Part]:
             return [("outcome", event.outcome), ("reason", event.reason), ("answer", event.answer)]
         case RunEnded():
             return [("outcome", event.outcome), ("reason", event.reason)]
+        case ConnectionsAsked(connections=connections):
+            return [("asked", connection_text(each)) for each in connections]
+        case ResourcesUsed():
+            return _resources(event)
         case Notice():
             return [(event.level, event.text)]
         case PlanMade() | Explained():
             return [("text", event.text)]
         case _:
             return _step_parts(event)
+
+
+def _resources(used: ResourcesUsed) -> Iterable[Part]:
+    measured = (
+        ("CPU seconds", used.cpu_seconds, 1),
+        ("peak memory, MiB", used.peak_memory_bytes, 1 << 20),
+        ("disk, MiB", used.disk_bytes, 1 << 20),
+        ("seconds", used.wall_seconds, 1),
+        ("of these frozen", used.frozen_seconds, 1),
+    )
+    return [
+        (name, "not known" if value is None else f"{value / unit:.1f}")
+        for name, value, unit in measured
+    ]
 
 
 def _step_parts(

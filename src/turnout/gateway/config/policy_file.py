@@ -9,9 +9,11 @@ from turnout.core.inference import Objective, TaskKind
 from turnout.core.json import JsonObject
 from turnout.core.money import usd_to_micros
 from turnout.core.policies import (
+    EgressPolicy,
     PinnedFallback,
     Policy,
     PoolRule,
+    SecretBinding,
     SessionCaps,
     TaskRule,
     ToolMode,
@@ -24,6 +26,7 @@ from turnout.gateway.config.tables import Share, Table, Usd, close_match, read_t
 __all__ = ["check_models", "parse_policy"]
 
 _Name = Annotated[str, Field(min_length=1)]
+_Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class _Tools(Table):
@@ -45,6 +48,29 @@ class _Pinned(Table):
     model: _Name | None = None
 
 
+class _Secret(Table):
+    host: _Name
+    env: _Variable | None = None
+
+
+class _Egress(Table):
+    allow: list[_Name] = Field(default_factory=list)
+    private: list[_Name] = Field(default_factory=list)
+    packages: bool = False
+    secrets: dict[_Variable, _Secret] = Field(default_factory=dict)
+
+    def policy(self) -> EgressPolicy:
+        return EgressPolicy(
+            allow=tuple(self.allow),
+            private=tuple(self.private),
+            packages=self.packages,
+            secrets=tuple(
+                SecretBinding(variable, secret.host, secret.env or variable)
+                for variable, secret in self.secrets.items()
+            ),
+        )
+
+
 class _Policy(Table):
     name: _Name = "default"
     objective: Objective = "balanced"
@@ -56,6 +82,7 @@ class _Policy(Table):
     session: _Session = _Session()
     tasks: dict[TaskKind, _Task] = Field(default_factory=dict)
     pinned: _Pinned = _Pinned()
+    egress: _Egress = Field(default_factory=_Egress)
 
 
 def parse_policy(table: JsonObject) -> Policy:
@@ -84,6 +111,7 @@ def parse_policy(table: JsonObject) -> Policy:
         pinned=PinnedFallback(pinned.fallback, ModelId(pinned.model) if pinned.model else None),
         min_tool_success=read.min_tool_success,
         min_quality=read.min_quality,
+        egress=read.egress.policy(),
         allow_unpriced=read.allow_unpriced,
     )
 

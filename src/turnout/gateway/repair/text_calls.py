@@ -78,9 +78,11 @@ def _declared(calls: Iterator[TextCall], declared: Collection[str]) -> tuple[Tex
 
 
 def _from_body(body: str, declared: Mapping[str, JsonObject]) -> Iterator[TextCall]:
-    first, *functions = body.split(_FUNCTION)
-    if not functions:
-        yield from _from_json(first)
+    # As JSON first: a string within it may hold what looks like a mark.
+    if calls := list(_from_json(body)):
+        yield from calls
+        return
+    _, *functions = body.split(_FUNCTION)
     for function in functions:
         name, _, inside = function.partition(">")
         inside, closed, _ = inside.partition("</function>")

@@ -9,6 +9,7 @@ see `base_layer`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -27,17 +28,22 @@ __all__ = [
     "git",
     "lay_out",
     "main",
+    "native",
     "records",
     "settle_times",
     "shown",
     "text_of",
+    "texts_of",
     "write",
 ]
 
 MOST_FILES = 400_000
 MOST_BYTES = 4 << 30
 MOST_TEXT = 256 << 10
-MOST_TEXTS = 20
+MOST_LOCK = 4 << 20
+MOST_TEXTS = 40
+MOST_TOGETHER = 8 << 20
+MOST_NODES = 2_000
 ATTRIBUTES = "* !text !eol !crlf !filter !ident !working-tree-encoding\n"
 SAFE = {
     "safe.directory": "*",
@@ -70,8 +76,17 @@ ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
 }
 DECLARING = re.compile(
-    r"pyproject\.toml|requirements\.txt|requirements[^/]*(?:test|dev)[^/]*\.txt"
-    r"|(?:test|tests|dev)[-_]requirements\.txt|requirements/[^/]*(?:test|dev)[^/]*\.txt"
+    r"pyproject\.toml|setup\.py|setup\.cfg|Pipfile|Pipfile\.lock|uv\.lock|poetry\.lock|package\.json"
+    r"|pylock\.(?:[^./]+\.)?toml|requirements[^/]*\.txt|(?:test|tests|dev)[-_]requirements\.txt"
+    r"|requirements/[^/]*\.txt|(?:test|tests)/requirements[^/]*\.txt"
+)
+"""Files that say which packages are needed, or how the project is built."""
+NODE = re.compile(r"(?:(?!node_modules/)[^/]+/)*(?:package|package-lock|npm-shrinkwrap)\.json")
+"""Files that npm looks at."""
+NATIVE = re.compile(
+    r".*\.(?:c|cc|cpp|cxx|cu|h|hh|hpp|hxx|pyx|pxd|pxi|f|f90|f95|rs|go|i)"
+    r"|(?:.*/)?(?:CMakeLists\.txt|meson\.build|Cargo\.toml|Cargo\.lock)",
+    re.DOTALL,
 )
 
 
@@ -169,22 +184,45 @@ def settle_times(tree: str, commit: str, found: list[Entry]) -> None:
 def text_of(git_dir: str, entry: Entry) -> str:
     """Return the start of a file as the commit holds it."""
     content = git("--git-dir", git_dir, "cat-file", "blob", entry.name)
-    return content[:MOST_TEXT].decode(errors="replace")
+    most = MOST_LOCK if "lock" in entry.path.rpartition("/")[2] else MOST_TEXT
+    return content[:most].decode(errors="replace")
+
+
+def texts_of(git_dir: str, chosen: list[Entry]) -> dict[str, str]:
+    """Return the texts of files by path, as many as fit."""
+    found: dict[str, str] = {}
+    left = MOST_TOGETHER
+    for entry in chosen[:MOST_TEXTS]:
+        text = text_of(git_dir, entry)
+        left -= len(text)
+        if left >= 0:
+            found[entry.path] = text
+    return found
 
 
 def facts(git_dir: str, found: list[Entry]) -> dict[str, object]:
     """Return what the host wants to know of the commit."""
     files = [entry for entry in found if entry.mode in ("100644", "100755")]
     links = [shown(entry.path) for entry in found if entry.mode == "160000"]
-    declaring = [entry for entry in files if DECLARING.fullmatch(entry.path)][:MOST_TEXTS]
+    declaring = [entry for entry in files if DECLARING.fullmatch(entry.path)]
     attributes = [entry for entry in files if entry.path.rsplit("/", 1)[-1] == ".gitattributes"]
     large = any("filter=lfs" in text_of(git_dir, entry) for entry in attributes[:MOST_TEXTS])
+    nodes = [entry for entry in files if NODE.fullmatch(entry.path)][:MOST_NODES]
     return {
         "files": len(found),
         "submodules": links[:MOST_TEXTS],
         "large_files": large,
-        "texts": {entry.path: text_of(git_dir, entry) for entry in declaring},
+        "texts": texts_of(git_dir, declaring),
+        "nodes": {entry.path: entry.name for entry in nodes},
+        "native": native(files),
     }
+
+
+def native(files: list[Entry]) -> str:
+    """Return a hash of the sources that a build would compile; nothing where there are none."""
+    sources = [entry for entry in files if NATIVE.fullmatch(entry.path)]
+    told = b"".join(os.fsencode(f"{entry.name} {entry.path}\0") for entry in sources)
+    return hashlib.sha256(told).hexdigest() if sources else ""
 
 
 def shown(path: str) -> str:

@@ -1,35 +1,49 @@
 """Runs inside a collector sandbox: compare a tree that a run has left with its base commit.
 
-    python3 -ISE -c SOURCE GIT_DIR TREE SCRATCH COMMIT  < tree.tar
+    python3 -ISE -c SOURCE GIT_DIR SCRATCH COMMIT tree MORE              < tree.tar
+    python3 -ISE -c SOURCE GIT_DIR SCRATCH COMMIT changes BASE SNAPSHOT  < changes
 
-`GIT_DIR` is bare, read-only and was never seen by the run; `TREE` is an empty folder, `SCRATCH`
-one to be made. The tree's own git directories, attributes, filters and hooks count for nothing.
+`GIT_DIR` is bare, read-only and was never seen by the run, `SCRATCH` a folder to be made. Either
+the whole tree is looked at; what the folders below `MORE` hold as well is no change then. Or what
+has changed alone: `BASE` is the tree as it was when the run began, the input what the program
+`SNAPSHOT` packs. The tree's own git directories, attributes, filters and hooks count for nothing.
 Prints one line of JSON, see `read_collected` of `collector`, then the patch.
 """
 
 from __future__ import annotations
 
+import filecmp
+import glob
 import json
 import os
+import runpy
+import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 __all__ = [
     "Base",
     "Found",
     "Git",
-    "base_of",
     "changes",
+    "changes_alone",
     "clear",
-    "left_out",
+    "drain",
+    "forget",
+    "ignored",
     "main",
+    "nothing",
     "report",
+    "same",
+    "settle",
     "shown",
     "unwanted",
     "walk",
+    "whole_tree",
     "write",
 ]
 
@@ -64,9 +78,12 @@ SAFE = {
     "core.fileMode": "true",
     "core.symlinks": "true",
     "core.ignoreCase": "false",
+    "core.protectHFS": "true",
+    "core.protectNTFS": "true",
     "core.bigFileThreshold": "64m",
     "advice.addEmbeddedRepo": "false",
 }
+OTHERS = ["ls-files", "-z", "--others", "--exclude-standard"]
 DIFF = ["diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color"]
 PATCH = ["--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"]
 
@@ -74,7 +91,7 @@ PATCH = ["--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"]
 class Git:
     """A git directory and index that the run never saw, over the tree it has left."""
 
-    def __init__(self, base: str, tree: str, scratch: str, commit: str) -> None:
+    def __init__(self, base: str, tree: str, scratch: str, commit: str, index: str = "") -> None:
         self.tree = tree
         self.environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -96,16 +113,19 @@ class Git:
         write(scratch + "/git/info/attributes", ATTRIBUTES)
         write(scratch + "/git/info/exclude", JUNK)
         self.environment["GIT_WORK_TREE"] = tree
-        self.run("read-tree", commit)
+        if os.path.isfile(index):
+            shutil.copyfile(index, scratch + "/git/index")
+        else:
+            self.run("read-tree", commit)
 
-    def run(self, *arguments: str, accept: tuple[int, ...] = (0,)) -> bytes:
+    def run(self, *arguments: str, accept: tuple[int, ...] = (0,), data: bytes = b"") -> bytes:
         """Run git in the tree and return what it printed."""
         options = [part for name, value in SAFE.items() for part in ("-c", f"{name}={value}")]
         done = subprocess.run(
             ["git", *options, *arguments],
             cwd=self.tree,
             env=self.environment,
-            stdin=subprocess.DEVNULL,
+            input=data,
             stdout=subprocess.PIPE,
             check=False,
         )
@@ -113,33 +133,37 @@ class Git:
             raise subprocess.CalledProcessError(done.returncode, "git " + arguments[0])
         return done.stdout
 
+    def feed(self, records: Iterable[bytes], *arguments: str) -> None:
+        """Run git with records on its input, each of them ended by a NUL byte."""
+        self.run(*arguments, data=b"".join(record + b"\0" for record in records))
+
     def paths(self, *arguments: str) -> list[bytes]:
         """Run git and split what it printed at its NUL bytes."""
         return [path for path in self.run(*arguments).split(b"\0") if path]
 
 
-class Base(NamedTuple):
-    """What the base commit holds."""
+class Base:
+    """What the base commit holds, read from an index that is still that of the commit."""
 
-    files: set[bytes]
-    folders: set[bytes]
-    submodules: set[bytes]
+    def __init__(self, git: Git) -> None:
+        told = [line.partition(b"\t") for line in git.paths("ls-files", "-z", "--stage")]
+        self.entries = {path: facts for facts, _, path in told}
+        """Mode, object and stage of each path."""
+        self.paths = sorted(self.entries)
+        self.submodules = {path for facts, _, path in told if facts.startswith(b"160000")}
 
+    def has_file(self, path: bytes) -> bool:
+        """Say whether a path is that of a file or link."""
+        return path in self.entries and path not in self.submodules
 
-def base_of(git: Git) -> Base:
-    """Read the index, which is still that of the base commit."""
-    files: set[bytes] = set()
-    folders: set[bytes] = set()
-    submodules: set[bytes] = set()
-    for line in git.paths("ls-files", "-z", "--stage"):
-        facts, _, path = line.partition(b"\t")
-        (submodules if facts.startswith(b"160000") else files).add(path)
-        while b"/" in path:
-            path = path.rpartition(b"/")[0]
-            if path in folders:
-                break
-            folders.add(path)
-    return Base(files, folders, submodules)
+    def has_folder(self, path: bytes) -> bool:
+        """Say whether a path is that of a folder with something in it."""
+        return bool(self.under(path))
+
+    def under(self, folder: bytes) -> list[bytes]:
+        """Return the paths in a folder."""
+        after = bisect_left(self.paths, folder + b"0")
+        return self.paths[bisect_left(self.paths, folder + b"/") : after]
 
 
 class Found(NamedTuple):
@@ -173,50 +197,45 @@ def unwanted(base: Base, tree: bytes) -> Iterator[tuple[bytes, bytes]]:
         if owner is not None:
             yield found.path, owner + b"/"
         elif name == b".git":
-            if folder in base.folders or not folder:
+            if not folder or base.has_folder(folder):
                 yield found.path, found.path
             else:
                 yield folder, folder + b"/"
-        elif name == b"pyvenv.cfg" and folder and folder not in base.folders:
+        elif name == b"pyvenv.cfg" and folder and not base.has_folder(folder):
             yield folder, folder + b"/"
-        elif found.size > LARGE and stat.S_ISREG(found.mode) and found.path not in base.files:
+        elif found.size > LARGE and stat.S_ISREG(found.mode) and not base.has_file(found.path):
             yield found.path, found.path
 
 
-def clear(git: Git) -> set[bytes]:
+def clear(git: Git, base: Base) -> set[bytes]:
     """Take what git must not see out of the tree and return the names of it."""
     tree = os.fsencode(git.tree)
-    doomed = list(unwanted(base_of(git), tree))
+    doomed = list(unwanted(base, tree))
     for start in range(0, len(doomed), 500):
         paths = [os.path.join(tree, path) for path, _ in doomed[start : start + 500]]
         subprocess.run([b"rm", b"-rf", b"--", *paths], check=True)
     return {name for _, name in doomed}
 
 
-def left_out(git: Git) -> set[bytes]:
-    """Return new paths that are ignored or that git cannot hold."""
-    listing = ["ls-files", "-z", "--others", "--exclude-standard"]
-    ignored = git.paths(*listing, "--ignored", "--directory", "--no-empty-directory")
-    return {*ignored, *git.paths(*listing)}
+def ignored(git: Git) -> list[bytes]:
+    """Return new paths that are ignored, folders as one where all of them is."""
+    return git.paths(*OTHERS, "--ignored", "--directory", "--no-empty-directory")
 
 
 def changes(git: Git, commit: str) -> list[dict[str, object]]:
     """Return one object for each changed path."""
-    counts: dict[bytes, list[str]] = {}
-    for record in git.paths(*DIFF, "--numstat", "-z", commit, "--"):
-        added, deleted, path = record.split(b"\t", 2)
-        counts[path] = [added.decode(), deleted.decode()]
-    told = iter(git.paths(*DIFF, "--name-status", "-z", commit, "--"))
     found: list[dict[str, object]] = []
-    for status in told:
-        path = next(told)
-        found.append(
-            {
-                "path": shown(path),
-                "status": status.decode()[:1],
-                "lines": counts.get(path, ["-", "-"]),
-            }
-        )
+    counts: dict[bytes, list[str]] = {}
+    told = iter(git.paths(*DIFF, "--raw", "--numstat", "-z", commit, "--"))
+    for record in told:
+        if record.startswith(b":"):
+            path, status = next(told), record.split(b" ")[4].decode()[:1]
+            found.append(
+                {"path": shown(path), "status": status, "lines": counts.setdefault(path, [])}
+            )
+        else:
+            added, deleted, path = record.split(b"\t", 2)
+            counts[path][:] = [added.decode(), deleted.decode()]
     return found
 
 
@@ -231,9 +250,8 @@ def write(path: str, content: bytes) -> None:
         file.write(content)
 
 
-def report(git: Git, commit: str, excluded: Iterable[bytes]) -> None:
-    """Print the facts and the patch."""
-    unrecorded = git.paths("diff-files", "-z", "--name-only", "--ignore-submodules=all")
+def report(git: Git, commit: str, excluded: Iterable[bytes], unrecorded: Sequence[bytes]) -> None:
+    """Print the facts and the patch; `unrecorded` are changes that the index does not have."""
     told = sorted(excluded)
     facts = {
         "changes": changes(git, commit),
@@ -246,21 +264,116 @@ def report(git: Git, commit: str, excluded: Iterable[bytes]) -> None:
     sys.stdout.buffer.write(git.run(*DIFF, *PATCH, commit, "--"))
 
 
-def main(base: str, tree: str, scratch: str, commit: str) -> None:
+def settle(git: Git, base: Base, begun: bytes) -> list[bytes]:
+    """Take what is gone out of the index and what is no file out of the tree; add ignore files.
+
+    Returns the tracked paths that are there; they are entered anew, so that git looks into them
+    whatever their times say.
+    """
+    tree = os.fsencode(git.tree)
+    gone: set[bytes] = set()
+    there: list[bytes] = []
+    for path, mode, _ in walk(tree):
+        if stat.S_ISDIR(mode):
+            gone.update([path] if base.has_file(path) else ())
+            continue
+        gone.update(base.under(path))
+        whole = os.path.join(tree, path)
+        if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+            os.unlink(whole)
+            gone.update([path] if path in base.entries else ())
+            continue
+        if stat.S_ISREG(mode):
+            os.chmod(whole, stat.S_IMODE(mode) | stat.S_IRUSR)
+        if path in base.entries:
+            there.append(path)
+    lines = [nothing(base.entries[path]) + b"\t" + path for path in sorted(gone)]
+    lines += [base.entries[path] + b"\t" + path for path in there]
+    git.feed(lines, "update-index", "-z", "--index-info")
+    rules = [path for path in base.paths if path.rpartition(b"/")[2] == b".gitignore"]
+    for path in rules:
+        if path not in gone and not os.path.lexists(os.path.join(tree, path)):
+            os.makedirs(os.path.dirname(os.path.join(tree, path)), exist_ok=True)
+            shutil.copyfile(
+                os.path.join(begun, path), os.path.join(tree, path), follow_symlinks=False
+            )
+    return there
+
+
+def nothing(facts: bytes) -> bytes:
+    """Return what stands in the place of an entry's facts to remove it."""
+    return b"0 " + b"0" * len(facts.split(b" ")[1])
+
+
+def forget(git: Git, base: Base, folder: str) -> None:
+    """Take files out of the tree that are the same in a folder which lay under it."""
+    for where, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.relpath(os.path.join(where, name), folder)
+            source, target = os.path.join(folder, path), os.path.join(git.tree, path)
+            if os.fsencode(path) not in base.entries and same(source, target):
+                os.unlink(target)
+
+
+def same(one: str, other: str) -> bool:
+    """Say whether two paths are of links to the same, or of files with the same content."""
+    if os.path.islink(one) or os.path.islink(other):
+        linked = os.path.islink(one) and os.path.islink(other)
+        return linked and os.readlink(one) == os.readlink(other)
+    return os.path.isfile(other) and filecmp.cmp(one, other, shallow=False)
+
+
+def whole_tree(base: str, scratch: str, commit: str, more: str) -> None:
     """Unpack, clear, record, compare."""
-    os.umask(0o022)
-    os.makedirs(scratch, exist_ok=True)
+    tree = scratch + "/tree"
+    os.makedirs(tree)
     unpack = ["tar", "--extract", "--file=-", "--directory=" + tree, "--no-same-owner"]
     unpack += ["--no-same-permissions", "--delay-directory-restore", "--warning=no-timestamp"]
     subprocess.run(unpack, check=True)
+    drain()
     git = Git(base, tree, scratch, commit)
-    excluded = clear(git)
+    before = Base(git)
+    for folder in sorted(glob.glob(glob.escape(more) + "/*")):
+        forget(git, before, folder)
+    excluded = clear(git, before)
     # Compares contents without storing them: `add` would write every object that it cannot touch
     # in the read-only history.
     git.run("update-index", "-q", "--really-refresh", accept=(0, 1))
     git.run("add", "--all", "--ignore-errors", "--", ".", accept=(0, 1))
-    report(git, commit, excluded | left_out(git))
+    unrecorded = git.paths("diff-files", "-z", "--name-only", "--ignore-submodules=all")
+    not_held = git.paths(*OTHERS)
+    report(git, commit, excluded.union(ignored(git), not_held), unrecorded)
+
+
+def changes_alone(base: str, scratch: str, commit: str, begun: str, snapshot: str) -> None:
+    """Unpack what has changed since the run began, settle, clear, record, compare."""
+    runpy.run_path(snapshot)["unpack"](os.fsencode(scratch), sys.stdin.buffer)
+    drain()
+    tree = scratch + "/repo"
+    subprocess.run(["rm", "-rf", "--", tree + "/.git"], check=True)
+    git = Git(base, tree, scratch, commit, begun + "/.git/index")
+    before = Base(git)
+    there = settle(git, before, os.fsencode(begun))
+    excluded = clear(git, before)
+    git.feed([*there, *git.paths(*OTHERS)], "update-index", "-z", "--add", "--stdin")
+    report(git, commit, excluded.union(ignored(git)), [])
+
+
+def drain() -> None:
+    """Read to the end what comes: the sender's own end is heard of after that."""
+    while sys.stdin.buffer.read(1 << 16):
+        pass
+
+
+def main(base: str, scratch: str, commit: str, what: str, *others: str) -> None:
+    """Compare by the way that the input is for."""
+    os.umask(0o022)
+    os.makedirs(scratch)
+    if what == "tree":
+        whole_tree(base, scratch, commit, *others)
+    else:
+        changes_alone(base, scratch, commit, *others)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main(*sys.argv[1:])

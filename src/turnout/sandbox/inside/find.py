@@ -1,8 +1,8 @@
 """Listing and searching the workspace, run inside as a command of its own.
 
 `find.py list GLOB LIMIT` prints how many files match and their paths, `find.py search REGEX GLOB
-LIMIT` prints path, line number and line of each hit; fields end with NUL. It runs under a time-out,
-for a regular expression can take for ever.
+LIMIT` prints path, line number and line of each hit; fields end with NUL. The workspace is where it
+is started. It runs under a time-out, for a regular expression can take for ever.
 """
 
 from __future__ import annotations
@@ -125,8 +125,9 @@ def _text_of(path: bytes) -> str | None:
     return None if b"\0" in data[:_BINARY_PROBE] else data.decode(errors="backslashreplace")
 
 
-def main(arguments: list[str], root: bytes = b"/repo") -> None:
+def main(arguments: list[str]) -> None:
     """Print what was asked for."""
+    root = os.getcwdb()
     out = sys.stdout.buffer
     if arguments[0] == "list":
         paths = _candidates(root, arguments[1])

@@ -1,9 +1,9 @@
 """A pytest plugin that tells us what became of each test, one JSON object a line.
 
-It reports only where a key lies in `FOLDER`, which it takes away before any code of the repository
-is imported and puts back at the end: a session that starts meanwhile was started by a test, and
-lines that others write lack the key. Each line has it beside one of `{"started": …}`,
-`{"id": …, "outcome": …}` and `{"finished": exit status}`.
+It reports only where a key lies in the folder `NAME` among the temporary files, which it takes away
+before any code of the repository is imported and puts back at the end: a session that starts
+meanwhile was started by a test, and lines that others write lack the key. Each line has it beside
+one of `{"started": …}`, `{"id": …, "outcome": …}` and `{"finished": exit status}`.
 
 A test that failed and is then reported as passed gives away whoever rewrites reports. So does, at
 the end, a twin of a test: of the same name, bound to fail, and reported as passed.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import tempfile
 from collections.abc import Generator
 from typing import Any
 
@@ -22,7 +23,8 @@ from _pytest.fixtures import FuncFixtureInfo
 from _pytest.runner import runtestprotocol
 
 __all__ = [
-    "FOLDER",
+    "NAME",
+    "PARENT",
     "Reporter",
     "must_fail",
     "passes",
@@ -31,7 +33,9 @@ __all__ = [
     "twin_of",
 ]
 
-FOLDER = "/tmp/turnout-report"
+NAME = "turnout-report"
+PARENT = "/tmp"
+"""Where a sandbox with walls has its temporary files, whatever a command says."""
 KEY = "key"
 MOST_TWINS = 2_000
 
@@ -132,6 +136,9 @@ class Reporter:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Start to report, where we are asked to."""
-    key = take_key(FOLDER)
-    if key:
-        early_config.pluginmanager.register(Reporter(FOLDER, key), "turnout_reporter")
+    for parent in (PARENT, tempfile.gettempdir()):
+        folder = os.path.join(parent, NAME)
+        key = take_key(folder)
+        if key:
+            early_config.pluginmanager.register(Reporter(folder, key), "turnout_reporter")
+            return

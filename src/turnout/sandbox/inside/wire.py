@@ -28,10 +28,13 @@ __all__ = [
     "MAX_FRAME",
     "NOT_STARTED",
     "OUTPUT_LIMIT",
+    "OUT_OF_MEMORY",
+    "PAUSE",
     "READ",
     "READ_FILE",
     "REFUSED",
     "REPLY",
+    "RESUME",
     "STDERR",
     "STDOUT",
     "TIMEOUT",
@@ -42,8 +45,9 @@ __all__ = [
 ]
 
 HEADER = struct.Struct(">IBI")
-DONE = struct.Struct(">BiidQQQQ")
-"""Reason, exit status or -1, signal or 0, seconds, bytes of both streams, dropped bytes of both."""
+DONE = struct.Struct(">BiidQQQQdQ")
+"""Reason, exit status or -1, signal or 0, seconds, bytes of both streams, dropped bytes of both,
+seconds of CPU, largest resident size."""
 READ = struct.Struct(">QI")
 """Size and mode of a file; a slice of it follows."""
 CREDIT = struct.Struct(">I")
@@ -58,9 +62,9 @@ DRAIN_SECONDS = 0.15
 GRACE_SECONDS = 1.0
 """Between TERM and KILL."""
 
-EXEC, INPUT, CANCEL, KILL_ALL, READ_FILE, WRITE_FILE = 1, 2, 3, 4, 5, 6
+EXEC, INPUT, CANCEL, KILL_ALL, READ_FILE, WRITE_FILE, PAUSE, RESUME = 1, 2, 3, 4, 5, 6, 7, 8
 HELLO, STDOUT, STDERR, DONE_FRAME, REPLY, REFUSED, CREDIT_FRAME = 16, 17, 18, 19, 20, 21, 22
-EXITED, TIMEOUT, OUTPUT_LIMIT, CANCELLED, NOT_STARTED = 0, 1, 2, 3, 4
+EXITED, TIMEOUT, OUTPUT_LIMIT, CANCELLED, NOT_STARTED, OUT_OF_MEMORY = 0, 1, 2, 3, 4, 5
 
 _SLACK = 1 << 18
 

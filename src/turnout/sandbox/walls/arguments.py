@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from turnout.sandbox.base import REPO, Limits, Mount
+from turnout.sandbox.base import REPO, WORKSPACE, Limits, Mount
 
-__all__ = ["FILES_INSIDE", "INSIDE_UID", "DataFile", "bubblewrap_arguments"]
+__all__ = ["FILES_INSIDE", "INSIDE_UID", "STAGE", "DataFile", "Ends", "bubblewrap_arguments"]
 
 INSIDE_UID = 1000
 """Uid and gid that everything inside seems to belong to."""
 
 FILES_INSIDE = "/run/turnout"
 """Where the programs are that we hand in."""
+
+STAGE = "/tmp"
+"""The folder that a stage hides, from its own processes alone; bubblewrap itself needs it."""
 
 _SHM_BYTES = 64 << 20
 _SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -31,6 +34,16 @@ class DataFile:
     target: str
 
 
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Descriptors that bubblewrap reads from and writes to."""
+
+    data: tuple[DataFile, ...]
+    seccomp: int
+    info: int
+    """It writes the pid of process 1 inside to it."""
+
+
 def _system() -> list[str]:
     """Show the host's programs and libraries, and of `/etc` what they cannot do without."""
     arguments = ["--ro-bind", "/usr", "/usr"]
@@ -46,34 +59,41 @@ def _system() -> list[str]:
     return arguments
 
 
+def _written(limits: Limits, staged: bool) -> list[str]:
+    """Return what a run may write: folders of its stage, or without one a tmpfs each."""
+    if staged:
+        shm = ["--bind", f"{STAGE}/shm", "/dev/shm"]
+        temporary = ["--bind", f"{STAGE}/tmp", "/tmp"]
+        repository = ["--bind", f"{STAGE}/repo", REPO]
+    else:
+        disk = str(limits.disk_bytes)
+        shm = ["--size", str(_SHM_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm"]
+        temporary = ["--size", disk, "--perms", "1777", "--tmpfs", "/tmp"]
+        temporary += ["--perms", "0700", "--dir", "/tmp/home"]
+        repository = ["--size", disk, "--perms", "0755", "--tmpfs", REPO]
+    arguments = ["--dev", "/dev", *shm, "--remount-ro", "/dev", "--proc", "/proc"]
+    return [*arguments, *temporary, *repository, "--symlink", REPO, WORKSPACE]
+
+
 def bubblewrap_arguments(
-    *,
-    limits: Limits,
-    mounts: Sequence[Mount],
-    data: Sequence[DataFile],
-    seccomp_fd: int,
-    info_fd: int,
-    disable_userns: bool,
+    limits: Limits, mounts: Sequence[Mount], ends: Ends, *, staged: bool, disable_userns: bool
 ) -> list[str]:
-    """Return bubblewrap's options; the program to run comes after them."""
+    """Return bubblewrap's options; the program to run comes after them.
+
+    `staged`: `STAGE` holds `repo`, `tmp` and `shm`.
+    """
     own = str(INSIDE_UID)
-    disk = str(limits.disk_bytes)
     arguments = ["--unshare-user", "--uid", own, "--gid", own, "--cap-drop", "ALL", "--clearenv"]
     arguments += ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     arguments += ["--unshare-cgroup-try", "--hostname", "sandbox", "--as-pid-1"]
     arguments += ["--die-with-parent", "--new-session"]
     if disable_userns:
         arguments.append("--disable-userns")
-    arguments += ["--perms", "0755", "--dir", "/etc", *_system()]
-    arguments += ["--dev", "/dev", "--size", str(_SHM_BYTES), "--perms", "1777"]
-    arguments += ["--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--proc", "/proc"]
-    arguments += ["--size", disk, "--perms", "1777", "--tmpfs", "/tmp"]
-    arguments += ["--perms", "0700", "--dir", "/tmp/home"]
-    arguments += ["--size", disk, "--perms", "0755", "--tmpfs", REPO]
+    arguments += ["--perms", "0755", "--dir", "/etc", *_system(), *_written(limits, staged)]
     for mount in mounts:
         arguments += ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
-    for file in data:
+    for file in ends.data:
         arguments += ["--perms", "0444", "--ro-bind-data", str(file.fd), file.target]
-    arguments += ["--seccomp", str(seccomp_fd), "--info-fd", str(info_fd)]
+    arguments += ["--seccomp", str(ends.seccomp), "--info-fd", str(ends.info)]
     arguments += ["--remount-ro", "/", "--chdir", "/"]
     return arguments

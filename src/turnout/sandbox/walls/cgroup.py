@@ -1,7 +1,13 @@
-"""Control groups: memory, processes and CPU of a whole sandbox.
+"""Control groups: memory, processes and CPU of a whole sandbox, and its end.
 
 Version 2 is used where a parent group with the needed controllers is writable, version 1 where its
 hierarchies are; where neither is, a sandbox has the limits of single processes alone, and says so.
+A hierarchy of version 2 without controllers still ends a whole group at once, which no process
+escapes by forking: it is used for that beside version 1.
+
+No freezer is used. What that of version 1 froze cannot be killed, so it would outlive a service
+that dies; and that of version 2 stops the agent too, which is needed to take a snapshot. The agent
+stops everything else by signals that no process can refuse.
 """
 
 import os
@@ -21,7 +27,10 @@ _V2_WANTED = ("memory", "pids", "cpu")
 _V1_NEEDED = ("memory", "pids")
 _V1_WANTED = ("memory", "pids", "cpu", "cpuacct")
 _PERIOD_MICROSECONDS = 100_000
+_UNIFIED = "unified"
 _OWN_LEAF = "turnout-service"
+_OUTSIDE = 2
+"""Processes in the groups that are ours: bubblewrap, and one while it is being started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,8 @@ class CgroupParents:
     """By controller; version 2 has one entry named `unified`."""
     reason: str = ""
     """Why there is none, or what is missing."""
+    ending: Path | None = None
+    """Beside version 1: where groups of version 2 can be made, which are ended at once."""
 
     @property
     def advice(self) -> str:
@@ -49,6 +60,13 @@ class CgroupParents:
     def name(self) -> str:
         """As it appears in the name of the walls."""
         return f"cgroup-v{self.version}" if self.version else "rlimits"
+
+    def folders(self, name: str) -> dict[str, Path]:
+        """Return where the groups of a sandbox of this name are made, one folder per hierarchy."""
+        found = {key: path / name for key, path in self.parents}
+        if self.ending is not None:
+            found[_UNIFIED] = self.ending / name
+        return found
 
 
 def _write(path: Path, value: str | int) -> None:
@@ -133,21 +151,24 @@ def find_parents(
         mounted = _mounted(mountinfo.read_text())
     except (OSError, ValueError) as error:
         return CgroupParents(0, reason=f"control groups cannot be read: {error}")
+    ending = None
     if "" in mounted:
         here = _folder("", own, mounted)
         top = mounted[""][0]
         candidates = [here.parent, here] if here.name == _OWN_LEAF else [here, top]
-        for parent in candidates:
-            if _writable(parent) and _enable_v2(parent):
-                return CgroupParents(2, (("unified", parent),))
+        for parent in filter(_writable, candidates):
+            if _enable_v2(parent):
+                return CgroupParents(2, ((_UNIFIED, parent),))
+            ending = ending or parent
     found = [
         (name, _folder(name, own, mounted))
         for name in _V1_WANTED
         if name in mounted and _writable(_folder(name, own, mounted))
     ]
     if set(_V1_NEEDED) <= {name for name, _ in found}:
-        return CgroupParents(1, tuple(found))
-    return CgroupParents(0, reason="no control group with memory and pids is writable")
+        return CgroupParents(1, tuple(found), ending=ending)
+    reason = "no control group with memory and pids is writable"
+    return CgroupParents(0, reason=reason, ending=ending)
 
 
 class Cgroup:
@@ -161,10 +182,10 @@ class Cgroup:
     def make(cls, parents: CgroupParents, name: str, limits: Limits) -> "Cgroup":
         """Make the groups and set their limits.
 
-        Files of the workspace and of `/tmp` live in memory and are charged to the group, so its
-        memory limit is what processes and both disks may use together.
+        What a run writes lives in memory and is charged to the group, so its memory limit is what
+        processes and files may use together.
         """
-        group = cls(parents.version, {key: path / name for key, path in parents.parents})
+        group = cls(parents.version, parents.folders(name))
         try:
             group._limit(limits)
         except OSError as error:
@@ -178,29 +199,43 @@ class Cgroup:
     def _limit(self, limits: Limits) -> None:
         for folder in self._folders.values():
             folder.mkdir()
-        memory = limits.memory_bytes + 2 * limits.disk_bytes
+        memory = limits.memory_bytes + limits.disk_bytes
         quota = int(limits.cpus * _PERIOD_MICROSECONDS)
         if self._version == 2:
-            self._set("unified", "memory.max", memory)
-            self._set("unified", "pids.max", limits.pids)
-            self._try("unified", "memory.swap.max", 0)
-            self._try("unified", "cpu.max", f"{quota} {_PERIOD_MICROSECONDS}")
+            self._set(_UNIFIED, "memory.max", memory)
+            self._set(_UNIFIED, "pids.max", limits.pids + _OUTSIDE)
+            self._try(_UNIFIED, "memory.swap.max", 0)
+            self._try(_UNIFIED, "cpu.max", f"{quota} {_PERIOD_MICROSECONDS}")
         elif self._version == 1:
             self._set("memory", "memory.limit_in_bytes", memory)
-            self._set("pids", "pids.max", limits.pids)
+            self._set("pids", "pids.max", limits.pids + _OUTSIDE)
             self._try("memory", "memory.memsw.limit_in_bytes", memory)
             self._try("cpu", "cpu.cfs_period_us", _PERIOD_MICROSECONDS)
             self._try("cpu", "cpu.cfs_quota_us", quota)
 
     @classmethod
+    def around(cls, pid: int) -> "Cgroup":
+        """Return the groups that a process is in and we are not; they are not ours to limit."""
+        try:
+            theirs = _own_paths(Path("/proc", str(pid), "cgroup").read_text())
+            ours = _own_paths(Path("/proc/self/cgroup").read_text())
+            mounted = _mounted(Path("/proc/self/mountinfo").read_text())
+        except (OSError, ValueError):
+            return cls(0, {})
+        named = {
+            name: _folder(name, theirs, mounted)
+            for name in ("", *_V1_WANTED)
+            if name in mounted and name in theirs and theirs[name] != ours.get(name)
+        }
+        unified = named.pop("", None)
+        if named or unified is None:
+            return cls(1, named)
+        return cls(2, {"unified": unified})
+
+    @classmethod
     def found(cls, folders: list[str]) -> "Cgroup":
         """Return the groups that an earlier service left behind."""
         return cls(0, {path: Path(path) for path in folders})
-
-    @property
-    def folders(self) -> list[str]:
-        """Where the groups are, for whoever has to clean up after a crash."""
-        return [str(path) for path in self._folders.values()]
 
     def _set(self, key: str, file: str, value: str | int) -> None:
         _write(self._folders[key] / file, value)
@@ -209,10 +244,10 @@ class Cgroup:
         with suppress(OSError, KeyError):
             self._set(key, file, value)
 
-    def add(self, pid: int) -> None:
-        """Move a process in; what it starts afterwards is in as well."""
-        for folder in self._folders.values():
-            _write(folder / "cgroup.procs", pid)
+    @property
+    def entrances(self) -> list[str]:
+        """Files that a process writes `0` to in order to be in, with what it starts afterwards."""
+        return [str(path / "cgroup.procs") for path in self._folders.values()]
 
     def _number(self, key: str, file: str, field: str = "") -> int | None:
         """Return a number of a file: its only one, or that which follows `field`."""
@@ -225,13 +260,13 @@ class Cgroup:
     def oom_kills(self) -> int:
         """Return how many processes were ended because memory ran out."""
         if self._version == 2:
-            return self._number("unified", "memory.events", "oom_kill") or 0
+            return self._number(_UNIFIED, "memory.events", "oom_kill") or 0
         return self._number("memory", "memory.oom_control", "oom_kill") or 0
 
     def cpu_seconds(self) -> float | None:
         """Return the CPU time used so far; None where it is not counted."""
         if self._version == 2:
-            micros = self._number("unified", "cpu.stat", "usage_usec")
+            micros = self._number(_UNIFIED, "cpu.stat", "usage_usec")
             return None if micros is None else micros / 1e6
         nanos = self._number("cpuacct", "cpuacct.usage")
         return None if nanos is None else nanos / 1e9
@@ -239,17 +274,17 @@ class Cgroup:
     def peak_memory_bytes(self) -> int | None:
         """Return the most memory in use at once; None where it is not counted."""
         if self._version == 2:
-            return self._number("unified", "memory.peak")
+            return self._number(_UNIFIED, "memory.peak")
         return self._number("memory", "memory.max_usage_in_bytes")
 
     def kill(self) -> None:
         """End every process in the groups."""
-        for folder in self._folders.values():
-            kill_file = folder / "cgroup.kill"
-            if kill_file.exists():
-                with suppress(OSError):
-                    _write(kill_file, 1)
-                continue
+        folders = list(self._folders.values())
+        at_once = [folder for folder in folders if (folder / "cgroup.kill").exists()]
+        for folder in at_once:
+            with suppress(OSError):
+                _write(folder / "cgroup.kill", 1)
+        for folder in () if at_once else folders:
             for pid in _words(folder / "cgroup.procs"):
                 with suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)

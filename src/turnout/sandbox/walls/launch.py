@@ -1,14 +1,14 @@
-"""Starting bubblewrap: descriptors, identity and the process itself."""
+"""Starting bubblewrap: its descriptors, its identity and the stage that it shows."""
 
 import os
 import re
-import shutil
 import stat
 import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from turnout.errors import SandboxUnavailableError
 from turnout.sandbox.base import Limits, Mount
@@ -16,12 +16,32 @@ from turnout.sandbox.walls import seccomp
 from turnout.sandbox.walls.arguments import (
     FILES_INSIDE,
     INSIDE_UID,
+    STAGE,
     DataFile,
+    Ends,
     bubblewrap_arguments,
 )
+from turnout.sandbox.walls.contents import Contents
 from turnout.sandbox.walls.identity import Identity, choose_identity
+from turnout.sandbox.walls.launcher import Launcher, Started
+from turnout.sandbox.walls.stage import BELOW, CHANGES, FIRST_FD, Bind, Overlay, Plan
 
-__all__ = ["Bubblewrap", "Launched", "find_bubblewrap", "launch", "why_not"]
+__all__ = [
+    "CHANGES_INSIDE",
+    "Bubblewrap",
+    "Footing",
+    "Launched",
+    "Staging",
+    "empty_plan",
+    "find_bubblewrap",
+    "launch",
+]
+
+CHANGES_INSIDE = f"{FILES_INSIDE}/changes"
+"""Where a run's own changes of every tree are shown, read-only, by the tree's name."""
+
+Staging = Literal["overlay", "folders", "none"]
+"""What a stage can hold: trees that are laid over others, plain folders only, or there is none."""
 
 _CHILD_PID = re.compile(rb'"child-pid":\s*(\d+)\D')
 _ACCOUNTS = {
@@ -31,29 +51,6 @@ _ACCOUNTS = {
     "/etc/group": f"root:x:0:\nagent:x:{INSIDE_UID}:\n",
     "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n",
 }
-_NAMESPACES_MEND = (
-    "Allow user namespaces: `sysctl -w user.max_user_namespaces=15000`, on Debian also "
-    "`sysctl -w kernel.unprivileged_userns_clone=1`, on Ubuntu 24.04 or later "
-    "`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`; in a container start it with "
-    "`--security-opt seccomp=unconfined --security-opt apparmor=unconfined`."
-)
-
-
-_ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
-_STAGES = ("/media", "/srv", "/mnt", "/opt")
-_STAGE = """
-set -e
-stage=$1 uid=$2 gid=$3 count=$4 number=0
-shift 4
-mount -t tmpfs -o mode=0711,nosuid,nodev turnout "$stage"
-while [ "$number" -lt "$count" ]; do
-    mkdir "$stage/$number"
-    mount --bind "$1" "$stage/$number"
-    shift
-    number=$((number + 1))
-done
-exec setpriv --reuid "$uid" --regid "$gid" --clear-groups -- "$@"
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,33 +63,34 @@ class Bubblewrap:
 
 
 @dataclass(frozen=True, slots=True)
+class Footing:
+    """What every sandbox of a driver is started with."""
+
+    launcher: Launcher
+    bubblewrap: Bubblewrap
+    machine: str
+    staging: Staging = "none"
+
+
+@dataclass(frozen=True, slots=True)
 class Launched:
     """A bubblewrap that was started."""
 
-    process: subprocess.Popen[bytes]
+    started: Started
     info_fd: int
-    """Where it says the pid of the process inside; the receiver closes it."""
-    complaints_fd: int
-    """A file with what it printed; the receiver closes it."""
 
     def child_pid(self) -> int | None:
-        """Return the pid, seen from here, of process 1 inside; waits for bubblewrap's word."""
-        said = b""
-        while not (found := _CHILD_PID.search(said)):
-            more = os.read(self.info_fd, 4096)
-            if not more:
-                return None
-            said += more
-        return int(found.group(1))
-
-    def complaints(self) -> str:
-        """Return what bubblewrap or the agent printed, for people."""
-        return os.pread(self.complaints_fd, 4000, 0).decode(errors="backslashreplace").strip()
+        """Return the pid, seen from here, of process 1 inside; known once that has spoken."""
+        try:
+            found = _CHILD_PID.search(os.read(self.info_fd, 4096))
+        except BlockingIOError:
+            return None
+        return int(found.group(1)) if found else None
 
     def close(self) -> None:
         """Close the descriptors."""
         os.close(self.info_fd)
-        os.close(self.complaints_fd)
+        self.started.close()
 
 
 def find_bubblewrap(path: str | None) -> Bubblewrap:
@@ -111,32 +109,30 @@ def find_bubblewrap(path: str | None) -> Bubblewrap:
     return Bubblewrap(path, b"--disable-userns" in options and not set_uid)
 
 
-def why_not(complaint: str) -> SandboxUnavailableError:
-    """Return the error for a bubblewrap that did not start, with what would help."""
-    text = complaint.splitlines()[-1] if complaint else "it printed nothing"
-    hints = ("namespace", "uid map", "loopback", "Operation not permitted", "mount proc")
-    mend = _NAMESPACES_MEND if any(hint in complaint for hint in hints) else ""
-    return SandboxUnavailableError(f"The sandbox did not start: {text}.", mend=mend)
-
-
 class _Descriptors:
-    """Descriptors that live until bubblewrap has been started."""
+    """Descriptors for a program that does not run yet, by the numbers that it will find."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
-        self.numbers: list[int] = []
+        self.ours: list[int] = []
 
-    def keep(self, fd: int) -> int:
+    def lend(self, fd: int) -> int:
+        """Hand on a descriptor that stays ours as well."""
+        self.ours.append(fd)
+        return FIRST_FD + len(self.ours) - 1
+
+    def give(self, fd: int) -> int:
+        """Hand on a descriptor that is closed here afterwards."""
         self._stack.callback(os.close, fd)
-        self.numbers.append(fd)
-        return fd
+        return self.lend(fd)
 
     def holding(self, data: bytes) -> int:
-        fd = self.keep(os.memfd_create("turnout", os.MFD_CLOEXEC))
+        fd = os.memfd_create("turnout", os.MFD_CLOEXEC)
+        number = self.give(fd)
         with os.fdopen(os.dup(fd), "wb") as file:
             file.write(data)
         os.lseek(fd, 0, os.SEEK_SET)
-        return fd
+        return number
 
 
 def _unreachable(path: Path) -> bool:
@@ -144,83 +140,93 @@ def _unreachable(path: Path) -> bool:
     return any(not parent.stat().st_mode & 0o001 for parent in path.resolve().parents)
 
 
-def _staged(mounts: Sequence[Mount], identity: Identity) -> tuple[list[str], list[Mount]]:
-    """Return how to start bubblewrap so that it reaches every mount, and where it finds them.
-
-    Folders below one that only root may enter are shown elsewhere first, in a mount namespace that
-    ends with the sandbox.
-    """
-    sources = [Path(mount.source).resolve() for mount in mounts]
-    stage = next(
-        (
-            path
-            for path in map(Path, _STAGES)
-            if path.is_dir() and not any(source.is_relative_to(path) for source in sources)
-        ),
-        None,
+def empty_plan(limits: Limits, identity: Identity | None, groups: Sequence[str]) -> Plan:
+    """Return the plan of a stage with nothing but an own `/tmp` and `/dev/shm`."""
+    return Plan(
+        stage=STAGE,
+        size=limits.disk_bytes,
+        inodes=limits.inodes,
+        identity=(identity.uid, identity.gid) if identity else None,
+        groups=list(groups),
+        folders=[("tmp", 0o1777), ("tmp/home", 0o700), ("shm", 0o1777)],
+        overlays=[],
+        binds=[],
+        argv=[],
     )
-    if stage is None or not (unshare := shutil.which("unshare")):
+
+
+def _staged(plan: Plan, contents: Contents) -> tuple[Plan, list[Mount]]:
+    """Lay the contents out on the stage; returns the mounts as they are found there."""
+    binds = [Bind(f"mount{n}", mount.source) for n, mount in enumerate(contents.mounts)]
+    mounts = [
+        replace(mount, source=f"{STAGE}/{bind.name}")
+        for mount, bind in zip(contents.mounts, binds, strict=True)
+    ]
+    for tree in contents.trees:
+        mounts.append(Mount(f"{STAGE}/{BELOW}/{tree.name}", tree.below))
+        if tree.name != "repo":
+            mounts.append(Mount(f"{STAGE}/{tree.name}", tree.target, writable=True))
+    folders = plan.folders
+    if contents.trees:
+        mounts.append(Mount(f"{STAGE}/{CHANGES}", CHANGES_INSIDE))
+    if not any(tree.name == "repo" for tree in contents.trees):
+        folders = [*folders, ("repo", 0o755)]
+    overlays = [Overlay(tree.name, list(tree.lowers)) for tree in contents.trees]
+    return plan._replace(folders=folders, overlays=overlays, binds=binds), mounts
+
+
+def _unstaged(plan: Plan, contents: Contents) -> tuple[Plan, list[Mount]]:
+    """Do without a stage: every mount is shown from where it is."""
+    if plan.identity and any(_unreachable(Path(mount.source)) for mount in contents.mounts):
         raise SandboxUnavailableError(
             "The state folder is below a folder that only root may enter.",
             mend="Set TURNOUT_HOME to a folder that every user may traverse.",
         )
-    prefix = [unshare, "--mount", "--propagation", "private", "--", "/bin/sh", "-c", _STAGE, "sh"]
-    prefix += [str(stage), str(identity.uid), str(identity.gid), str(len(mounts))]
-    prefix += [str(source) for source in sources]
-    return prefix, [replace(mount, source=f"{stage}/{n}") for n, mount in enumerate(mounts)]
+    return plan._replace(stage="", folders=[]), list(contents.mounts)
 
 
-def launch(
-    bubblewrap: Bubblewrap,
+async def launch(
+    footing: Footing,
     program: Sequence[str],
-    *,
-    machine: str,
+    contents: Contents,
     limits: Limits,
-    mounts: Sequence[Mount],
-    files: dict[str, bytes],
-    channel_fd: int,
+    *,
+    fds: Sequence[int],
+    groups: Sequence[str] = (),
 ) -> Launched:
-    """Start a program behind the walls; it inherits `channel_fd` and finds `files` read-only.
+    """Start a program behind the walls; it inherits `fds` by the numbers from `FIRST_FD` on.
 
-    As root the walls belong to a uid of their own, taken on before bubblewrap starts.
+    As root the walls belong to a uid of their own, taken on before bubblewrap starts, and writable
+    mounts are handed over to it. `groups` are files of control groups that it enters first.
     """
     identity = choose_identity()
-    prefix: list[str] = []
+    plan = empty_plan(limits, identity, groups)
+    staged = footing.staging != "none"
+    plan, mounts = (_staged if staged else _unstaged)(plan, contents)
     if identity is not None:
-        for mount in mounts:
+        for mount in contents.mounts:
             if mount.writable:
                 os.chown(mount.source, identity.uid, identity.gid)
-        if any(_unreachable(Path(mount.source)) for mount in mounts):
-            prefix, mounts = _staged(mounts, identity)
-    dropped = None if prefix else identity
-    with ExitStack() as stack:
+    files = {path: text.encode() for path, text in _ACCOUNTS.items()}
+    files |= {f"{FILES_INSIDE}/{name}": data for name, data in contents.files.items()}
+    with ExitStack() as stack, ExitStack() as undo:
         descriptors = _Descriptors(stack)
-        contents = {path: text.encode() for path, text in _ACCOUNTS.items()}
-        contents |= {f"{FILES_INSIDE}/{name}": data for name, data in files.items()}
-        data = [DataFile(descriptors.holding(body), path) for path, body in contents.items()]
-        info_reader, info_writer = os.pipe()
-        descriptors.keep(info_writer)
-        arguments = bubblewrap_arguments(
-            limits=limits,
-            mounts=mounts,
-            data=data,
-            seccomp_fd=descriptors.holding(seccomp.program(machine)),
-            info_fd=info_writer,
-            disable_userns=bubblewrap.disables_userns,
+        for fd in fds:
+            descriptors.lend(fd)
+        data = tuple(DataFile(descriptors.holding(body), path) for path, body in files.items())
+        info_fd, info_writer = os.pipe()
+        undo.callback(os.close, info_fd)
+        os.set_blocking(info_fd, False)
+        info = descriptors.give(info_writer)
+        ends = Ends(data, descriptors.holding(seccomp.program(footing.machine)), info)
+        options = bubblewrap_arguments(
+            limits,
+            mounts,
+            ends,
+            staged=staged,
+            disable_userns=footing.bubblewrap.disables_userns,
         )
-        complaints = os.memfd_create("turnout-complaints", os.MFD_CLOEXEC)
-        process = subprocess.Popen(
-            [*prefix, bubblewrap.path, *arguments, "--", *program],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=complaints,
-            pass_fds=(channel_fd, *descriptors.numbers),
-            env=_ENV,
-            cwd="/",
-            user=dropped.uid if dropped else None,
-            group=dropped.gid if dropped else None,
-            extra_groups=[] if dropped else None,
-            # Ctrl-C in a terminal is for us to handle: the sandbox has to outlive it.
-            start_new_session=True,
-        )
-    return Launched(process, info_reader, complaints)
+        plan = plan._replace(argv=[footing.bubblewrap.path, *options, "--", *program])
+        started = await footing.launcher.start(plan, descriptors.ours)
+        undo.pop_all()
+    return Launched(started, info_fd)

@@ -7,9 +7,11 @@ them, key rings, which belong to a uid and not to a namespace, and typing into a
 
 import errno
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["JUDGED", "MISSING", "machines", "numbers", "program"]
+__all__ = ["JUDGED", "MISSING", "Judgement", "machines", "numbers", "program"]
 
 _TABLES = {
     "x86_64": """
@@ -47,20 +49,40 @@ _TABLES = {
 MISSING = ("clone3", "io_uring_enter", "io_uring_register", "io_uring_setup")
 """Answered ENOSYS, so that libraries fall back: what these do lies in memory, out of sight."""
 
-JUDGED = ("clone", "ioctl", "personality", "socket", "socketpair")
-"""Refused or not by their arguments. All others of the table answer EPERM."""
-
-_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_X32_BIT = 0x40000000
 _NEW_NAMESPACES = 0x7E020080
 _TERMINAL_INPUT = (0x5412, 0x541C)
 _FAMILIES = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
 _PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0x40000, 0xFFFFFFFF)
 
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How a system call is judged by the low half of one argument; the kernel reads no more."""
+
+    argument: int
+    kind: Literal["no_bit_of", "none_of", "one_of"]
+    values: tuple[int, ...]
+    """For `no_bit_of` a single one, whose bits must all be clear."""
+    error: int
+    """What a refused one answers."""
+
+
+JUDGED: Mapping[str, Judgement] = {
+    "clone": Judgement(0, "no_bit_of", (_NEW_NAMESPACES,), errno.EPERM),
+    "ioctl": Judgement(1, "none_of", _TERMINAL_INPUT, errno.EPERM),
+    "personality": Judgement(0, "one_of", _PERSONALITIES, errno.EPERM),
+    "socket": Judgement(0, "one_of", _FAMILIES, errno.EAFNOSUPPORT),
+    "socketpair": Judgement(0, "one_of", _FAMILIES, errno.EAFNOSUPPORT),
+}
+"""Refused or not by their arguments. All others of the table answer EPERM."""
+
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32_BIT = 0x40000000
+
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
-_NUMBER, _ARCHITECTURE, _ARGUMENT_0, _ARGUMENT_1 = 0, 4, 16, 24
+_NUMBER, _ARCHITECTURE, _ARGUMENTS, _ARGUMENT_SIZE = 0, 4, 16, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +113,16 @@ def _when(number: int, body: list[_Instruction]) -> list[_Instruction]:
     return [_Instruction(_EQUAL, 0, len(body), number), *body]
 
 
-def _only(argument: int, allowed: tuple[int, ...], error: int) -> list[_Instruction]:
-    """Allow the listed values of an argument's low half; the kernel reads no more of these."""
+def _judge(how: Judgement) -> list[_Instruction]:
+    """Return a verdict on the argument that is judged."""
+    refused, allowed = _give(_ERRNO | how.error), _give(_ALLOW)
+    met, unmet = (allowed, refused) if how.kind == "one_of" else (refused, allowed)
+    code = _ANY_BIT if how.kind == "no_bit_of" else _EQUAL
     tests = [
-        _Instruction(_EQUAL, len(allowed) - index, 0, value) for index, value in enumerate(allowed)
+        _Instruction(code, len(how.values) - index, 0, value)
+        for index, value in enumerate(how.values)
     ]
-    return [_load(argument), *tests, _give(_ERRNO | error), _give(_ALLOW)]
-
-
-def _never(argument: int, refused: tuple[int, ...], error: int) -> list[_Instruction]:
-    """Refuse the listed values of an argument's low half."""
-    tests = [
-        _Instruction(_EQUAL, len(refused) - index, 0, value) for index, value in enumerate(refused)
-    ]
-    return [_load(argument), *tests, _give(_ALLOW), _give(_ERRNO | error)]
+    return [_load(_ARGUMENTS + how.argument * _ARGUMENT_SIZE), *tests, unmet, met]
 
 
 def machines() -> tuple[str, ...]:
@@ -133,16 +151,7 @@ def program(machine: str) -> bytes:
         code += _refuse(table[name], errno.EPERM)
     for name in MISSING:
         code += _refuse(table[name], errno.ENOSYS)
-    namespaces = [
-        _load(_ARGUMENT_0),
-        _Instruction(_ANY_BIT, 0, 1, _NEW_NAMESPACES),
-        _give(_ERRNO | errno.EPERM),
-        _give(_ALLOW),
-    ]
-    code += _when(table["clone"], namespaces)
-    code += _when(table["ioctl"], _never(_ARGUMENT_1, _TERMINAL_INPUT, errno.EPERM))
-    code += _when(table["personality"], _only(_ARGUMENT_0, _PERSONALITIES, errno.EPERM))
-    for name in ("socket", "socketpair"):
-        code += _when(table[name], _only(_ARGUMENT_0, _FAMILIES, errno.EAFNOSUPPORT))
+    for name, how in JUDGED.items():
+        code += _when(table[name], _judge(how))
     code.append(_give(_ALLOW))
     return b"".join(instruction.packed() for instruction in code)

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from turnout.errors import RepositoryError
-from turnout.sandbox.workspace.folders import private, remove_folder, short_hash, traversable
+from turnout.sandbox.rooms.disk import NO_SPACE, full_disk
+from turnout.sandbox.workspace.building import building
+from turnout.sandbox.workspace.folders import private, short_hash, traversable
 from turnout.sandbox.workspace.git import git_here, git_remote, last_line
 from turnout.sandbox.workspace.locks import locked
 from turnout.sandbox.workspace.process import run_program
 from turnout.sandbox.workspace.source import Source
+from turnout.sandbox.workspace.use import touched
 
 __all__ = ["fetch_history"]
 
@@ -25,18 +28,20 @@ async def fetch_history(source: Source, commit: str, state_dir: Path) -> Path:
     """
     name = short_hash(source.url)
     history = state_dir / "histories" / f"{name}-{commit}.git"
-    if history.exists():
+    if touched(state_dir, history):
         return history
     traversable(history.parent)
     async with locked(state_dir / "locks" / f"mirror-{name}", timeout=_FETCH_TIMEOUT):
-        if not history.exists():
+        if not touched(state_dir, history):
             mirror = private(state_dir / "mirrors") / f"{name}.git"
             await _update_mirror(mirror, source, commit)
+            touched(state_dir, mirror)
             await _cut_out(mirror, commit, history)
     return history
 
 
 async def _update_mirror(mirror: Path, source: Source, commit: str) -> None:
+    _unlock(mirror)
     await _make_bare(mirror, commit)
     kept = f"refs/bases/{commit}"
     if await _holds(mirror, kept):
@@ -55,6 +60,12 @@ async def _update_mirror(mirror: Path, source: Source, commit: str) -> None:
         )
 
 
+def _unlock(mirror: Path) -> None:
+    """Take away the locks of a git that was killed; whoever writes here holds our own."""
+    for left in mirror.rglob("*.lock"):
+        left.unlink(missing_ok=True)
+
+
 async def _fetch(mirror: Path, source: Source, names: Sequence[str]) -> str:
     """Fetch into the mirror and return why it failed, or nothing."""
     options = ["--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"]
@@ -65,21 +76,28 @@ async def _fetch(mirror: Path, source: Source, names: Sequence[str]) -> str:
         done = await git_remote(arguments, timeout=_FETCH_TIMEOUT)
     if done.code is None:
         return "it did not answer in time"
+    _check_space(done.stderr, mirror)
     return "" if done.ok else last_line(done.stderr)
 
 
 async def _cut_out(mirror: Path, commit: str, history: Path) -> None:
-    building = history.with_name(f".{history.name}")
-    await remove_folder(building)
-    await _make_bare(building, commit)
-    await _git(mirror, "config", "uploadpack.allowAnySHA1InWant", "true")
-    failed = await _fetch(building, Source(str(mirror), local=True), [f"{commit}:refs/heads/main"])
-    if failed:
-        raise RepositoryError(
-            f"The mirror of the repository is damaged: {failed}", mend=f"Remove {mirror}."
-        )
-    await run_program(["chmod", "-R", "a+rX,go-w", str(building)], timeout=_QUICK)
-    building.rename(history)
+    async with building(history.parent, history.name) as folder:
+        made = folder / history.name
+        await _make_bare(made, commit)
+        await _git(mirror, "config", "uploadpack.allowAnySHA1InWant", "true")
+        names = [f"{commit}:refs/heads/main"]
+        if failed := await _fetch(made, Source(str(mirror), local=True), names):
+            raise RepositoryError(
+                f"The mirror of the repository is damaged: {failed}", mend=f"Remove {mirror}."
+            )
+        await run_program(["chmod", "-R", "a+rX,go-w", str(made)], timeout=_QUICK)
+        made.rename(history)
+
+
+def _check_space(said: str, folder: Path) -> None:
+    """Raise where git has failed because our disk is full, not that of a server."""
+    if any(NO_SPACE in line for line in said.splitlines() if not line.startswith("remote:")):
+        raise full_disk(folder.parent)
 
 
 async def _make_bare(folder: Path, commit: str) -> None:
@@ -89,6 +107,7 @@ async def _make_bare(folder: Path, commit: str) -> None:
         ["init", *options, f"--object-format={kind}", str(folder)], timeout=_QUICK
     )
     if not done.ok:
+        _check_space(done.stderr, folder)
         raise RepositoryError(
             f"{folder} cannot be made: {last_line(done.stderr)}",
             mend="Check the rights and the space of the state folder.",

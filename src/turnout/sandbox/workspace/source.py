@@ -35,10 +35,12 @@ class Source:
 
 async def locate(repository: str) -> Source:
     """Find the repository that a path or URL names; `RepositoryError` where there is none."""
-    if not repository.strip() or not repository.isprintable():
+    if not repository.strip():
         raise RepositoryError(
             "No repository is named.", mend="Give the path or the URL of a git repository."
         )
+    if not repository.isprintable():
+        raise _odd_path(repository)
     scheme = urlsplit(repository).scheme if "://" in repository else ""
     if scheme in _SCHEMES:
         return Source(repository)
@@ -74,7 +76,19 @@ async def _locate_local(path: Path) -> Source:
         raise _not_a_repository(path, done.stderr)
     _, inside, git_dir = done.stdout.decode(errors="surrogateescape").split("\n", 2)
     work_tree = path if inside == "true" else None
+    if not git_dir.removesuffix("\n").isprintable():
+        raise _odd_path(git_dir.removesuffix("\n"))
     return Source(git_dir.removesuffix("\n"), work_tree, local=True)
+
+
+def _odd_path(path: str) -> RepositoryError:
+    """Return the error for a path that cannot be told to a program and be shown to people."""
+    shown = path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown)
+    return RepositoryError(
+        f"The path of the repository is no printable UTF-8: {without_secrets(shown)}",
+        mend="Move the repository, or clone it into a folder with another name.",
+    )
 
 
 def _not_a_repository(path: Path, said: str) -> RepositoryError:

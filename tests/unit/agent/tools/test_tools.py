@@ -11,8 +11,9 @@ from turnout.agent.tools.read_file import ReadFile
 from turnout.agent.tools.run import Run
 from turnout.agent.tools.surfaces import SURFACES
 from turnout.core.ids import RunId
+from turnout.core.runs import Connection
 from turnout.errors import ToolError
-from turnout.sandbox.base import ExitReason
+from turnout.sandbox.base import CommandResult, ExitReason
 from turnout.testing.sandbox import FakeFile, ScriptedSandbox, result
 
 BRIEF = Brief(RunId("run-1"), "Fix it.", "guide", "pytest", None, ("tests/test_a.py",))
@@ -193,6 +194,24 @@ async def test_a_command_that_was_ended_says_why(reason: ExitReason, hint: str) 
     text = (await call(sandbox, Run(), command="x")).text
     assert hint in text.partition("\n")[0]
     assert text.endswith("half")
+
+
+async def test_why_a_connection_came_to_nothing_is_told_where_the_program_does_not() -> None:
+    """Once, of this command alone, and nothing of connections that brought something."""
+    sandbox = workspace()
+    sandbox.asked.append(Connection("old.test", 443, False, "old.test: no"))
+
+    def fail(_: object) -> CommandResult:
+        sandbox.asked += [
+            *[Connection("a.test", 443, False, "a.test: add it")] * 2,
+            Connection("b.test", 443, False, "b.test: add it"),
+            Connection("c.test", 443, True, "it broke off", received_bytes=9),
+        ]
+        return result(stderr=b"403 b.test: add it", code=56)
+
+    sandbox.answer("curl", fail)
+    told = (await call(sandbox, Run(), command="curl")).text
+    assert told == "exit 56\n403 b.test: add it\nturnout: a.test: add it"
 
 
 @pytest.mark.parametrize("command", ["", "  "])

@@ -9,6 +9,7 @@ from tests.unit.runs.test_summary import STARTED, call, record
 
 from turnout.cli.runs.full import entry_text
 from turnout.core.events import (
+    ConnectionsAsked,
     Event,
     Explained,
     LoopEnded,
@@ -17,6 +18,7 @@ from turnout.core.events import (
     Notice,
     PatchMade,
     PlanMade,
+    ResourcesUsed,
     RunEnded,
     StepStarted,
     TestsRan,
@@ -27,7 +29,7 @@ from turnout.core.events import (
 )
 from turnout.core.ids import ToolCallId
 from turnout.core.messages import SystemMessage, UserMessage
-from turnout.core.runs import Verdict
+from turnout.core.runs import Connection, Verdict
 from turnout.core.tools import ToolCall, ToolResult
 
 ID = ToolCallId("c")
@@ -47,6 +49,11 @@ EVENTS: list[tuple[Event, list[str]]] = [
     (ModelCallFailed(1, "act", "main", "k", 503, "upstream", "No."), ["status: 503", "error: No."]),
     (ToolCallIntended(1, EDIT), ["edit_file:", "path: a.py", "one\n", "two\n", "new: 2"]),
     (ToolCallDone(1, ToolResult(ID, "no such lines", is_error=True), 0.1), ["error: no such"]),
+    (
+        ConnectionsAsked((Connection("a.example", 443, True, "", 1, 2),)),
+        ["asked: connection to a.example:443: 1 bytes out, 2 in"],
+    ),
+    (ResourcesUsed(1.5, None, 1 << 20, 60, 30), ["CPU seconds: 1.5", "MiB: not known", "disk"]),
     (PlanMade("Look."), ["text: Look."]),
     (LoopEnded("answered", "Done.", "It was 1."), ["reason: Done.", "answer: It was 1."]),
     (PatchMade(PATCH), ["diff --git a/pages.py", "        +b"]),

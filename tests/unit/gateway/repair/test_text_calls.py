@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from turnout.core.json import JsonObject
@@ -130,6 +130,7 @@ def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
     arguments=st.dictionaries(st.text(), st.text() | st.integers() | st.none() | st.booleans()),
     style=st.sampled_from(["<tool_call>%s</tool_call>", "[TOOL_CALLS][%s]", "%s"]),
 )
+@example(arguments={"<function=": None}, style="<tool_call>%s</tool_call>")
 def test_arguments_survive_the_way_through_text(arguments: dict[str, object], style: str) -> None:
     """What was written is what is read, and can be sent on as UTF-8."""
     written = style % json.dumps({"name": "finish", "arguments": arguments})

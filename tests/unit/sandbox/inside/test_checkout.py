@@ -31,16 +31,38 @@ def test_a_commit_that_is_too_large_is_told_before_it_is_written(tmp_path, limit
     assert list((tmp_path / "tree").iterdir()) == []
 
 
-def test_only_files_that_declare_requirements_are_told(tmp_path):
-    """Names decide; links and files of documentation are passed over."""
+def test_only_files_that_declare_dependencies_are_told(tmp_path):
+    """Names decide; links, and files elsewhere in the tree, are passed over."""
     names = ["pyproject.toml", "requirements.txt", "requirements-dev.txt", "requirements/test.txt"]
-    others = ["requirements-docs.txt", "docs/requirements.txt", "setup.py", "requirements/base.txt"]
+    names += ["setup.py", "setup.cfg", "Pipfile", "uv.lock", "pylock.dev.toml", "package.json"]
+    others = ["docs/requirements.txt", "src/setup.py", "uv.lock.txt", "pylock.a.b.toml"]
     repository = TinyRepository(tmp_path / "source", dict.fromkeys(names + others, "x"))
     (repository.path / "test-requirements.txt").symlink_to("/etc/passwd")
     repository.commit("link")
     (tmp_path / "tree").mkdir()
     told = check_out(repository, f"{tmp_path}/tree")
     assert told["texts"] == dict.fromkeys(names, "x")
+
+
+def test_files_of_npm_are_told_by_what_they_hold(tmp_path):
+    """The names of the contents are enough to know when modules are others; vendored ones pass."""
+    names = ["package.json", "package-lock.json", "packages/a/package.json"]
+    content = dict.fromkeys([*names, "node_modules/x/package.json", "a/b.json"], "{}")
+    repository = TinyRepository(tmp_path / "source", content)
+    (tmp_path / "tree").mkdir()
+    told = check_out(repository, f"{tmp_path}/tree")
+    assert told["nodes"] == dict.fromkeys(names, repository.git("rev-parse", "HEAD:a/b.json"))
+
+
+def test_compiled_sources_are_told_by_one_name_for_all(tmp_path):
+    """Another content is another name; a project without any has none."""
+    told = []
+    for number, content in enumerate([{"a.py": ""}, {"a.pyx": "1"}, {"a.pyx": "2"}]):
+        repository = TinyRepository(tmp_path / f"source{number}", content)
+        (tmp_path / f"tree{number}").mkdir()
+        told.append(check_out(repository, f"{tmp_path}/tree{number}")["native"])
+    assert told[0] == ""
+    assert len(set(told)) == 3
 
 
 def test_the_index_is_right_without_a_look_into_any_file(tmp_path):

@@ -72,11 +72,31 @@ def test_version_2_hands_controllers_on(machine: Machine) -> None:
 
 
 def test_version_2_without_controllers_falls_back(machine: Machine) -> None:
-    """A unified hierarchy beside version 1 has none, and version 1 is used."""
-    machine.mount("cgroup2", "unified", "/", "hugetlb")
+    """A unified hierarchy beside version 1 has none: it ends groups, version 1 limits them."""
+    unified = machine.mount("cgroup2", "unified", "/", "hugetlb")
     machine.mount("cgroup", "memory", "/", "memory")
     machine.mount("cgroup", "pids", "/", "pids")
-    assert machine.parents().version == 1
+    parents = machine.parents()
+    assert parents.version == 1
+    assert parents.ending == unified
+    group = Cgroup.make(parents, "turnout-x", LIMITS)
+    (unified / "turnout-x/cgroup.kill").touch()
+    (unified / "turnout-x/cgroup.procs").write_text("999999999")
+    group.kill()
+    assert (unified / "turnout-x/cgroup.kill").read_text() == "1"
+    assert str(unified / "turnout-x/cgroup.procs") in group.entrances
+
+
+def test_where_groups_will_be_is_known_before_they_are_made(machine: Machine) -> None:
+    """So that it can be written down first, and a service that is killed in between leaves none."""
+    unified = machine.mount("cgroup2", "unified", "/", "hugetlb")
+    memory = machine.mount("cgroup", "memory", "/", "memory")
+    pids = machine.mount("cgroup", "pids", "/", "pids")
+    planned = machine.parents().folders("turnout-x")
+    assert not any(folder.exists() for folder in planned.values())
+    assert set(planned.values()) == {top / "turnout-x" for top in (unified, memory, pids)}
+    Cgroup.make(machine.parents(), "turnout-x", LIMITS)
+    assert all(folder.is_dir() for folder in planned.values())
 
 
 def test_where_nothing_is_writable_it_says_so(machine: Machine) -> None:
@@ -88,15 +108,15 @@ def test_where_nothing_is_writable_it_says_so(machine: Machine) -> None:
 
 
 def test_limits_of_version_2(tmp_path: Path) -> None:
-    """Memory counts processes and both disks; swap is none."""
+    """Memory counts processes and files, pids ours as well; swap is none."""
     group = Cgroup.make(CgroupParents(2, (("unified", tmp_path),)), "turnout-x", LIMITS)
     folder = tmp_path / "turnout-x"
-    assert group.folders == [str(folder)]
+    assert group.entrances == [str(folder / "cgroup.procs")]
     written = {path.name: path.read_text() for path in folder.iterdir()}
     assert written == {
-        "memory.max": "1020",
+        "memory.max": "1010",
         "memory.swap.max": "0",
-        "pids.max": "7",
+        "pids.max": "9",
         "cpu.max": "150000 100000",
     }
     (folder / "memory.events").write_text("low 0\noom 2\noom_kill 3\n")
@@ -113,8 +133,8 @@ def test_limits_of_version_1(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     parents = tuple((name, tmp_path / name) for name in ("memory", "pids", "cpuacct"))
     group = Cgroup.make(CgroupParents(1, parents), "turnout-x", LIMITS)
-    assert (tmp_path / "memory/turnout-x/memory.limit_in_bytes").read_text() == "1020"
-    assert (tmp_path / "pids/turnout-x/pids.max").read_text() == "7"
+    assert (tmp_path / "memory/turnout-x/memory.limit_in_bytes").read_text() == "1010"
+    assert (tmp_path / "pids/turnout-x/pids.max").read_text() == "9"
     (tmp_path / "cpuacct/turnout-x/cpuacct.usage").write_text("2000000000")
     assert group.cpu_seconds() == 2.0
     assert group.oom_kills() == 0
@@ -131,9 +151,17 @@ def test_a_group_that_cannot_be_made_is_an_error_and_leaves_nothing(tmp_path: Pa
 
 
 def test_without_groups_nothing_is_known(tmp_path: Path) -> None:
-    """Making, adding, killing and removing are harmless."""
+    """Making, killing and removing are harmless."""
     group = Cgroup.make(CgroupParents(0), "turnout-x", LIMITS)
-    group.add(os.getpid())
+    assert group.entrances == []
     group.kill()
     assert group.remove()
     assert (group.cpu_seconds(), group.peak_memory_bytes(), group.oom_kills()) == (None, None, 0)
+
+
+def test_our_own_groups_are_not_taken_for_anothers() -> None:
+    """What counts for a process of the same groups counts for us as well."""
+    group = Cgroup.around(os.getpid())
+    assert group.entrances == []
+    assert (group.cpu_seconds(), group.peak_memory_bytes(), group.oom_kills()) == (None, None, 0)
+    assert Cgroup.around(1 << 30).entrances == []

@@ -1,0 +1,1 @@
+"""Container engines: finding one, asking what it holds, and telling it what to start."""

@@ -1,0 +1,1 @@
+"""What a repository says that its tests need, read from its files without running any of it."""

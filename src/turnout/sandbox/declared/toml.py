@@ -1,0 +1,17 @@
+"""Reading TOML that nobody vouches for."""
+
+import tomllib
+from collections.abc import Mapping
+
+from turnout.sandbox.declared.collection import Collection
+
+__all__ = ["read_toml"]
+
+
+def read_toml(collection: Collection, path: str, text: str) -> Mapping[str, object]:
+    """Return what a file holds; nothing, and a warning, where it cannot be read."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        collection.warn(f"{path} cannot be read: {str(error)[:200]}")
+        return {}

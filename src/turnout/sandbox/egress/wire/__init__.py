@@ -1,0 +1,1 @@
+"""Bytes of the proxy: streams, TLS, the first message of TLS, HTTP."""

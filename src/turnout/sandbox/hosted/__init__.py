@@ -1,0 +1,1 @@
+"""Sandboxes on rented machines, by the packages of their hosts."""

@@ -1,0 +1,1 @@
+"""One adapter for each host, over the package that the host publishes."""

@@ -1,0 +1,1 @@
+"""What runs in the pod of a sandbox: standard library only, Python 3.8 or newer."""

@@ -1,0 +1,1 @@
+"""What the cluster is asked for, and what it tells of it."""

@@ -1,0 +1,1 @@
+"""Set-up sandboxes: how they are started, bounded, and passed files."""

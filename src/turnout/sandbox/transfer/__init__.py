@@ -1,0 +1,1 @@
+"""How a sandbox that shares no folder with us gets files, and gives them back."""

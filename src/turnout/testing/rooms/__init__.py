@@ -1,0 +1,1 @@
+"""Processes behind bubblewrap that stand for containers and machines elsewhere."""
