@@ -11,14 +11,17 @@ missing_packages() {
     python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || printf ' python3-venv'
 }
 
-missing_container_packages() {
+missing_test_packages() {
+    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || printf ' postgresql'
+    command -v node >/dev/null 2>&1 || printf ' nodejs'
+    command -v npm >/dev/null 2>&1 || printf ' npm'
     command -v podman >/dev/null 2>&1 || printf ' podman'
     command -v runc >/dev/null 2>&1 || printf ' runc'
     command -v debootstrap >/dev/null 2>&1 || printf ' debootstrap'
 }
 
 install_packages() { install_missing missing_packages; }
-install_container_packages() { install_missing missing_container_packages; }
+install_test_packages() { install_missing missing_test_packages; }
 
 install_missing() {
     packages=$($1)

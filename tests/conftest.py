@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres import running_postgres
+
 
 @pytest.fixture(scope="session")
 def sandbox_state(testrun_uid: str) -> Iterator[Path]:
@@ -32,3 +34,10 @@ def sandbox_state(testrun_uid: str) -> Iterator[Path]:
             return
         shutil.rmtree(folder)
         lock.unlink()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """Start a PostgreSQL for the session and hand out its URL."""
+    with running_postgres() as url:
+        yield url

@@ -17,10 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from turnout.core.network.addresses import Address
 from turnout.sandbox.base import BoundSecret, Connection, Egress, HostRule
 from turnout.sandbox.egress.authority import RunAuthority
 from turnout.sandbox.egress.gate import Gate
-from turnout.sandbox.egress.resolver import Address, Resolver
+from turnout.sandbox.egress.resolver import Resolver
 from turnout.sandbox.egress.service import Bounds
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

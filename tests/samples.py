@@ -53,7 +53,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     if get_origin(kind) in {typing.Union, types.UnionType}:
         return st.one_of([values(one) for one in get_args(kind)])
     assert get_origin(kind) is tuple
-    assert get_args(kind)[1] is ...
+    if get_args(kind)[-1] is not ...:
+        return st.tuples(*map(values, get_args(kind)))
     return st.lists(values(get_args(kind)[0]), max_size=3).map(tuple)
 
 

@@ -11,11 +11,13 @@
     ├── GatewayError                a request the gateway refused or could not serve (HTTP status)
     ├── SandboxError                the sandbox itself failed; never shown to a model
     │   └── SandboxDiedError        its agent is gone; the sandbox cannot be used again
+    ├── ConnectionFailedError       a connection's server is gone or breaks its protocol
     ├── CommandFailedError          a command that was to succeed did not (SDK)
     ├── DeliveryError               a finished patch could not be put where it was wanted
     ├── ToolError                   a tool could not do what was asked; its text goes to the model
     └── StoreError                  the record could not be read or written
         ├── NotFoundError           no such run, receipt or revision
+        ├── ConflictError           somebody else changed it first
         └── StaleEpochError         another worker has taken the run over
 
 An error's text says what is wrong; its `mend` says what to do about it.
@@ -24,6 +26,8 @@ An error's text says what is wrong; its `mend` says what to do about it.
 __all__ = [
     "CommandFailedError",
     "ConfigError",
+    "ConflictError",
+    "ConnectionFailedError",
     "DeliveryError",
     "GatewayError",
     "MissingExtraError",
@@ -116,6 +120,10 @@ class SandboxDiedError(SandboxError):
     """The sandbox is gone and cannot be used again."""
 
 
+class ConnectionFailedError(TurnoutError):
+    """The server of a connection cannot be reached, or does not keep to the protocol."""
+
+
 class CommandFailedError(TurnoutError):
     """A command that was to succeed did not; its text ends with what the command printed last."""
 
@@ -150,6 +158,10 @@ class StoreError(TurnoutError):
 
 class NotFoundError(StoreError):
     """No such run, receipt or revision."""
+
+
+class ConflictError(StoreError):
+    """Somebody else changed it first; nothing was written."""
 
 
 class StaleEpochError(StoreError):

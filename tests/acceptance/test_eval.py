@@ -48,6 +48,8 @@ async def test_hidden_tests_grade_what_the_run_made(
     assert [trial["verdict"] for trial in report["trials"]] == ["resolved", "resolved"]
     assert report["resolved"] == 1
     assert "[1/2] right: resolved (answered, 6 steps" in done.err
+    assert "m solved 1 of 2; routing goes by that now" in done.err
+    assert "routing goes by" not in again.err
     assert again.object == report
 
 

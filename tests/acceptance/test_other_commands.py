@@ -154,7 +154,8 @@ async def test_the_gateway_serves_any_client_with_its_key(turnout: Command) -> N
         process.send_signal(signal.SIGINT)
         done = await ended(process, timeout=30)
     assert done.code == 0
-    (line,) = [line for line in done.err.splitlines() if "req-" in line]
+    refusal, line = [line for line in done.err.splitlines() if "req-" in line]
+    assert refusal.split()[2:4] == ["invalid_api_key", "401"]
     assert line.split()[2:4] == ["m", "200"]
     assert line.endswith("unpriced")
     assert KEY not in done.err

@@ -1,5 +1,7 @@
 """A repository does not configure the machine that works on it."""
 
+from pathlib import Path
+
 from tests.acceptance.command import FIX, TASK, Command
 
 from turnout.testing.model_server import ScriptedModelServer
@@ -53,3 +55,12 @@ async def test_a_file_of_ones_own_in_the_checkout_is_read(
         inside = Command(pages.path, turnout.where(PRIVATE_KEY="secret").environment)
         done = await inside("run", TASK, "--repo", ".")
     assert done.code == 0, done.err
+
+
+async def test_outside_of_any_repository_no_git_is_needed(turnout: Command, tmp_path: Path) -> None:
+    """A container that serves the gateway has none."""
+    (tmp_path / "turnout.toml").write_text('[policy]\nobjective = "cost"\n')
+    without = turnout.where(PATH=str(tmp_path))
+    shown = await Command(tmp_path, without.environment)("policy", "show")
+    assert shown.code == 0, shown.err
+    assert 'objective = "cost"' in shown.out

@@ -3,17 +3,30 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from tests import databases
 from tests.contract.sandbox_kinds import KINDS, Kind, started
 
 from turnout.sandbox.base import Sandbox
-from turnout.store.database import open_database
+
+
+@pytest.fixture(params=databases.KINDS)
+def database_url(request, tmp_path):
+    """Hand out the URL of a database of each kind that holds no table yet."""
+    with databases.url_of(request.param, request, tmp_path) as url:
+        yield url
 
 
 @pytest.fixture
-async def database(tmp_path):
-    """Hand out an empty database."""
-    async with open_database(tmp_path / "turnout.db") as opened:
-        yield opened
+async def any_database(database_url):
+    """Hand out an empty database of each kind."""
+    async with databases.opened(database_url) as each:
+        yield each
+
+
+@pytest.fixture
+def database(any_database):
+    """Hand out the same, to suites whose stores are in memory as well."""
+    return any_database
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=list(KINDS))

@@ -10,22 +10,15 @@ from typing import Any
 import aiohttp
 import pytest
 
-from turnout.core.clock import SystemClock
-from turnout.core.ids import ModelId, SessionId
+from turnout.core.ids import ModelId
 from turnout.core.inference import Objective
 from turnout.core.money import Micros, Price
 from turnout.core.policies import Policy, PoolRule, SessionCaps, ToolRule
-from turnout.gateway.access import open_access, shared_key
-from turnout.gateway.app import AppLimits, build_app
+from turnout.gateway.access import shared_key
+from turnout.gateway.app import AppLimits
 from turnout.gateway.catalog import Catalog, StatedQuality
-from turnout.gateway.engine import Engine, EngineStores
-from turnout.gateway.measure.live import LiveEvidence
-from turnout.gateway.providers.openai_compatible import OpenAICompatible
-from turnout.gateway.server import serve
-from turnout.store.affinity import AffinityStore
+from turnout.store.books import BooksStore
 from turnout.store.database import open_database
-from turnout.store.receipts import ReceiptsStore
-from turnout.store.sessions import SessionLedgerStore
 from turnout.testing.exchange import deployment
 from turnout.testing.gateway import GatewaySetup, RunningGateway, catalog_at, running_gateway
 from turnout.testing.model_server import Call, ScriptedModelServer, Turn
@@ -280,7 +273,7 @@ async def test_the_spend_cap_of_a_session_ends_it_with_402(http: aiohttp.ClientS
     ):
         assert (await _post(http, gateway, routing={"session": "s"}))[0] == 200
         status, body = await _post(http, gateway, routing={"session": "s"})
-        totals = await gateway.ledger.totals("local", "s")
+        totals = await gateway.books.totals("local", "s")
     assert (status, body["error"]["code"]) == (402, "session_spend_cap")
     assert (totals.requests, totals.spend) == (1, 140)
 
@@ -387,31 +380,23 @@ async def test_fifty_calls_at_once_exceed_no_cap(
 ) -> None:
     """Each reserves the most it may cost: those that would not fit are refused, none is lost."""
     capped = Policy(session=SessionCaps(max_requests=20, max_spend=Micros(1_000)))
-    clock = SystemClock()
     async with (
         ScriptedModelServer(lambda _: Turn("Hi.", delay=0.2)) as server,
         open_database(tmp_path / "turnout.db") as database,
-        OpenAICompatible(clock) as upstream,
+        running_gateway(
+            catalog_at(server.base_url, PRICED),
+            GatewaySetup(capped, books=BooksStore(database)),
+        ) as gateway,
     ):
-        ledger = SessionLedgerStore(database)
-        engine = Engine(
-            policy=capped,
-            catalog=catalog_at(server.base_url, PRICED),
-            upstream=upstream,
-            evidence=LiveEvidence(clock),
-            stores=EngineStores(ReceiptsStore(database), ledger, AffinityStore(database)),
-            clock=clock,
-        )
 
         async def call() -> int:
             body = {"model": "m", "messages": HELLO, "max_tokens": max_tokens}
             routed = {**body, "routing": {"session": "s"}}
-            async with http.post(f"{bound.base_url}/v1/chat/completions", json=routed) as answer:
+            async with http.post(f"{gateway.base_url}/chat/completions", json=routed) as answer:
                 return answer.status
 
-        async with serve(build_app(engine, open_access()), host="127.0.0.1") as bound:
-            statuses = Counter(await asyncio.gather(*(call() for _ in range(50))))
-        totals = await ledger.totals("local", SessionId("s"))
+        statuses = Counter(await asyncio.gather(*(call() for _ in range(50))))
+        totals = await BooksStore(database).totals("local", "s")
     most = -(-1_000 // (2 * max_tokens))
     assert statuses == {200: most, 402: 50 - most}
     assert (totals.requests, totals.spend) == (most, most * 140)

@@ -11,7 +11,7 @@ import pytest
 
 from turnout.core.money import Price
 from turnout.gateway.app import AppLimits
-from turnout.gateway.stages.fallback import Limits
+from turnout.gateway.stages.attempts.fallback import Limits
 from turnout.testing.exchange import deployment
 from turnout.testing.gateway import GatewaySetup, RunningGateway, catalog_at, running_gateway
 from turnout.testing.model_server import (

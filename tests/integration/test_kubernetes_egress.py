@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.clusters import Clustered, clustered, said
 
+from turnout.core.network.addresses import Address
 from turnout.errors import SandboxUnavailableError
 from turnout.sandbox.base import Egress, HostRule
 from turnout.sandbox.egress.gate import EgressServices
-from turnout.sandbox.egress.resolver import Address
 from turnout.sandbox.kubernetes.options import ProxyAddress
 
 HOST = "packages.example"

@@ -10,10 +10,13 @@ from turnout.core.ids import DeploymentId, ModelId, ProviderName, RequestId
 from turnout.core.inference import RoutingReport
 from turnout.core.usage import Usage
 from turnout.errors import GatewayError
-from turnout.gateway.exchange import Completion, UpstreamError
-from turnout.gateway.stages.stream_reader import StreamReader
-from turnout.gateway.wire.chat_request import parse_chat_request
-from turnout.gateway.wire.chat_response import write_completion
+from turnout.gateway.dialog.events import Native, Reply
+from turnout.gateway.exchange import Completion, ServerEvent, UpstreamError
+from turnout.gateway.wire.chat import ChatShape
+from turnout.gateway.wire.chat.answer import write_completion
+from turnout.gateway.wire.chat.reader import ChatReader
+from turnout.gateway.wire.chat.request import parse_request
+from turnout.testing.exchange import PLAIN_REQUEST, deployment
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 SCALARS = (
@@ -47,7 +50,7 @@ REPORT = RoutingReport(
 
 def _refusal(raw: bytes) -> GatewayError | None:
     try:
-        parse_chat_request(raw, {})
+        parse_request(raw, {})
     except GatewayError as error:
         return error
     return None
@@ -66,7 +69,7 @@ def test_a_request_keeps_every_field_that_is_not_ours(
         **top,
     }
     sent = {**body, "routing": {"optimize": "cost"}, "extended_thinking": True}
-    assert parse_chat_request(orjson.dumps(sent), {}).body == body
+    assert parse_request(orjson.dumps(sent), {}).body == body
 
 
 @given(st.dictionaries(st.sampled_from(["model", "messages", "tools", "stream", "routing"]), JSON))
@@ -90,7 +93,8 @@ def test_a_response_keeps_every_field_that_is_not_ours(
     """A provider's extras reach the client."""
     choice = {"index": 0, "message": {"content": "x", **message}, "finish_reason": "stop"}
     body = {"choices": [choice], "usage": {"prompt_tokens": 1}, **top}
-    written = orjson.loads(write_completion(Completion(body, Usage(), REPORT), RequestId("req-1")))
+    completion = Completion(Reply((), "stop"), Native("chat", body), Usage(), REPORT)
+    written = orjson.loads(write_completion(completion, PLAIN_REQUEST, RequestId("req-1")))
     assert {name: written[name] for name in body} == body
 
 
@@ -108,7 +112,7 @@ def test_calls_are_put_together_however_they_are_cut(
     calls: list[dict[str, str]], habit: str, data: st.DataObject
 ) -> None:
     """Each call's arguments arrive whole at its own index, whatever the upstream's habit."""
-    reader, pieces = StreamReader(ModelId("m")), []
+    reader, pieces = ChatReader(deployment("p/m")), []
     for place, call in enumerate(calls):
         text = call["arguments"]
         cut = data.draw(st.integers(0, len(text)))
@@ -122,24 +126,90 @@ def test_calls_are_put_together_however_they_are_cut(
             if habit in {"right", "zero"}:
                 fragment["index"] = place if habit == "right" else 0
             chunk = {"choices": [{"index": 0, "delta": {"tool_calls": [fragment]}}]}
-            pieces += reader.read(chunk)
-    list(reader.read({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}))
-    pieces += reader.end()
+            pieces += reader.read(ServerEvent("", chunk))
+    finish = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    pieces += reader.read(ServerEvent("", finish))
+    pieces += reader.end().pieces
     arrived: dict[int, str] = {}
     for piece in pieces:
-        for fragment in piece["choices"][0]["delta"].get("tool_calls", []):
+        shown: Any = piece.native.value if piece.native is not None else {}
+        for fragment in shown["choices"][0]["delta"].get("tool_calls", []):
             at = fragment["index"]
             arrived[at] = arrived.get(at, "") + fragment["function"]["arguments"]
-    assert arrived == {at: call["arguments"] or "{}" for at, call in enumerate(calls)}
+    expected = [call["arguments"] if call["arguments"].strip() else "{}" for call in calls]
+    assert arrived == dict(enumerate(expected))
+    assert [call.arguments for call in reader.so_far().calls] == expected
 
 
 @given(st.lists(st.fixed_dictionaries({}, optional={"choices": JSON, "usage": JSON, "id": JSON})))
 def test_no_chunk_breaks_the_reader(chunks: list[dict[str, Any]]) -> None:
     """An upstream's nonsense is its own failure, never ours."""
-    reader = StreamReader(ModelId("m"))
+    reader = ChatReader(deployment("p/m"))
     try:
         for chunk in chunks:
-            list(reader.read(chunk))
+            reader.read(ServerEvent("", chunk))
         reader.end()
     except UpstreamError:
         pass
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "choices": JSON
+            | st.lists(
+                st.fixed_dictionaries(
+                    {}, optional={"message": JSON, "finish_reason": JSON, "index": JSON}
+                ),
+                max_size=2,
+            ),
+            "usage": JSON,
+        },
+    )
+)
+def test_no_answer_breaks_the_gateway(body: dict[str, Any]) -> None:
+    """It is understood, or an upstream's failure; what is understood can be sent on."""
+    shape, model = ChatShape(), deployment("p/m")
+    try:
+        read = shape.read(body, PLAIN_REQUEST, model)
+    except UpstreamError:
+        return
+    completion = Completion(read.reply, read.native, Usage(), REPORT)
+    assert orjson.loads(shape.write(completion, PLAIN_REQUEST, RequestId("req-1")))
+    assert all(call.id for call in read.reply.calls)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"role": st.sampled_from(["user", "assistant", "system", "tool", "function", "x"])},
+            optional={
+                "content": JSON,
+                "tool_calls": JSON,
+                "function_call": JSON,
+                "tool_call_id": TEXT,
+                "reasoning_content": JSON,
+            },
+        ),
+        max_size=4,
+    ),
+    st.dictionaries(st.sampled_from(["tools", "response_format", "stop", "n", "user"]), JSON),
+)
+def test_any_request_is_told_in_another_shape_or_refused(
+    messages: list[dict[str, Any]], more: dict[str, Any]
+) -> None:
+    """Nothing a client sends becomes an error of ours, whoever is to answer it."""
+    refused = _told_elsewhere(orjson.dumps({"model": "auto", "messages": messages, **more}))
+    assert refused is None or refused.status == 400
+
+
+def _told_elsewhere(raw: bytes) -> GatewayError | None:
+    shape, model = ChatShape(), deployment("p/m")
+    try:
+        request = parse_request(raw, {})
+        orjson.dumps(shape.prepare(request, model, None))
+        orjson.dumps(shape.prepare(request, model, shape.conversation(request)))
+    except GatewayError as error:
+        return error
+    return None

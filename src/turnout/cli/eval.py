@@ -18,14 +18,17 @@ from turnout.cli.options import (
 )
 from turnout.cli.progress import Progress, Silence, progress_on
 from turnout.cli.terminal import plural, safe
+from turnout.core.clock import SystemClock
 from turnout.core.tasks import SurfaceName
 from turnout.errors import UsageError
 from turnout.evals.grade import Grader
 from turnout.evals.instances import Instance, load_instances
+from turnout.evals.quality import qualities
 from turnout.evals.report import report_json, report_text, summarise
 from turnout.evals.results import Results
 from turnout.evals.trial import Trial, Trials
 from turnout.settings import DriverName, Settings
+from turnout.wiring.evidence import keep_qualities
 from turnout.wiring.rooms import open_service
 from turnout.wiring.sandboxes import open_sandboxes
 
@@ -38,6 +41,8 @@ class _Request:
 
     settings: Settings
     instances: tuple[Instance, ...]
+    source: str
+    """What evidence says that it rests on."""
     results: Results
     surface: SurfaceName
     progress: Progress
@@ -97,7 +102,8 @@ def _evaluate(
     """Run the instances of TASKS, a file of JSON lines, and grade each by its hidden tests.
 
     The same command again goes on where it stopped: what is in the results file is not run
-    again, except what could not be graded.
+    again, except what could not be graded. What a model solved where it worked alone is kept as
+    its quality at coding, which `optimize: quality` then goes by.
     """
     settings = read_settings(config)
     if model is not None:
@@ -108,6 +114,7 @@ def _evaluate(
     request = _Request(
         settings,
         instances,
+        f"turnout eval run {tasks.name}",
         Results(results or Path(f"{tasks.stem}.results.jsonl")),
         surface or settings.surface,
         progress_on(sys.stderr, colour=settings.colour) if verbose else Silence(),
@@ -153,6 +160,16 @@ async def _run(request: _Request) -> None:
                 trial = await trials.run(instance, request.progress.show)
                 request.results.add(trial)
                 _say(f"{place}: {_line(trial)}")
+    await _keep(request)
+
+
+async def _keep(request: _Request) -> None:
+    """Keep what the trials show of models, for routing to go by."""
+    trials = request.results.of(request.instances)
+    shown = tuple(qualities(trials, request.source, SystemClock().now()))
+    await keep_qualities(request.settings, shown)
+    for each in shown:
+        _say(f"{each.subject} solved {each.solved} of {each.tried}; routing goes by that now")
 
 
 def _line(trial: Trial) -> str:

@@ -15,6 +15,7 @@ from turnout.agent.tools.surfaces import SURFACES
 from turnout.cli.options import json_option, say_json
 from turnout.errors import UsageError
 from turnout.gateway.config.prices import known_price
+from turnout.gateway.dialog.conversation import Shape
 from turnout.settings import (
     CONFIG_NAME,
     Endpoint,
@@ -53,6 +54,8 @@ class Found:
     """A model server of this machine; an address alone may be a proxy to a paid one."""
     why: str = ""
     """How it was found, for people."""
+    shape: Shape = "chat"
+    """The API that it speaks."""
 
 
 @click.command(
@@ -121,6 +124,8 @@ _EXAMPLE: Final = """
 def _provider(found: Found) -> str:
     lines = ["", f"# {found.why}", f"[providers.{found.name}]"]
     lines.append(f"base_url = {_quoted(found.base_url)}")
+    if found.shape != "chat":
+        lines.append(f"shape = {_quoted(found.shape)}")
     if found.key_variable:
         lines.append(f"api_key_env = {_quoted(found.key_variable)}")
     for model in found.models:
@@ -178,12 +183,14 @@ async def _endpoint(endpoint: Endpoint) -> Found:
         listed = await _names(endpoint)
         models = listed if len(listed) == 1 or endpoint.local else ()
     key = "LLM_API_KEY" if endpoint.api_key else None
-    return Found("endpoint", endpoint.base_url, models, key, why="LLM_BASE_URL is set")
+    return Found(
+        "endpoint", endpoint.base_url, models, key, why="LLM_BASE_URL is set", shape=endpoint.shape
+    )
 
 
 def _key(key: KnownKey) -> Found:
     why = f"{key.variable} is set; check the provider's list of models"
-    return Found(key.provider, key.base_url, key.models, key.variable, why=why)
+    return Found(key.provider, key.base_url, key.models, key.variable, why=why, shape=key.shape)
 
 
 async def _server(name: str, base_url: str) -> Found | None:

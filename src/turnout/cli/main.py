@@ -6,6 +6,7 @@ Nothing but click is imported before a command was chosen.
 import importlib
 import json
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -19,6 +20,7 @@ from turnout import __version__
 from turnout.cli.streams import drop_unwritable, prepare_streams
 from turnout.cli.terminal import safe
 from turnout.errors import (
+    ConflictError,
     GatewayError,
     NotFoundError,
     StoreError,
@@ -47,6 +49,13 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
     "models": _Command("turnout.cli.models", "Fetch, serve and list the local models."),
     "prune": _Command("turnout.cli.prune", "Remove what was made for runs and is long unused."),
     "gateway": _Command("turnout.cli.gateway", "Serve the model gateway to any agent."),
+    "connections": _Command("turnout.cli.connections", "List and check MCP connections."),
+    "keys": _Command("turnout.cli.keys", "Create, list, change and revoke keys."),
+    "policy": _Command("turnout.cli.policy", "Check, apply, compare and explain policies."),
+    "usage": _Command("turnout.cli.usage", "Add up what model calls used and cost."),
+    "tools": _Command("turnout.cli.notices.tools", "List the tools that agents declared."),
+    "events": _Command("turnout.cli.notices.events", "List what happened at the gateway."),
+    "webhooks": _Command("turnout.cli.notices.webhooks", "Tell other services of events."),
     "eval": _Command("turnout.cli.eval", "Run evaluation tasks and grade their results."),
 }
 
@@ -98,7 +107,10 @@ def command() -> None:
 def main() -> None:
     """Run the command line of this process."""
     prepare_streams()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    # One more Ctrl-C must not take the exit code away.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def run(argv: Sequence[str], commands: click.Command = command) -> int:
@@ -158,7 +170,7 @@ def _code_of(error: TurnoutError) -> int:
     match error:
         case UsageError():
             return _USAGE
-        case NotFoundError():
+        case NotFoundError() | ConflictError():
             return _ENDED
         case UnfitError() | StoreError():
             return _UNFIT

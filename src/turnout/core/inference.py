@@ -48,6 +48,10 @@ class RoutingAsk:
     task: TaskKind | None = None
     session: SessionId | None = None
     policy: str | None = None
+    tools: tuple[str, ...] | None = None
+    """Nothing else may be declared on this request; None: whatever the policy allows."""
+    read_only: bool = False
+    """Whether only tools that the policy lists as changing nothing may be declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,10 @@ class RoutingReport:
     """One sentence for people."""
     cost_micros: Micros | None
     """None where the deployment has no known price."""
+    caches: bool = False
+    """Whether the deployment caches prompts."""
+    kept_warm: bool = False
+    """Whether it was chosen because its cache holds the conversation so far."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import NewType
 
 from turnout.core.usage import Usage
 
-__all__ = ["Micros", "Price", "cost_micros", "format_usd", "usd_to_micros"]
+__all__ = ["Micros", "Price", "PriceTier", "cost_micros", "format_usd", "usd_to_micros"]
 
 Micros = NewType("Micros", int)
 """Millionths of a US dollar."""
@@ -24,10 +24,29 @@ class Price:
     """Tokens answered from a prompt cache; None: charged as `input`."""
     cache_write: int | None = None
     """Tokens written to a prompt cache; None: charged as `input`."""
+    tiers: "tuple[PriceTier, ...]" = ()
+    """What longer prompts are charged, the shortest of them first."""
+
+    def at(self, input_tokens: int) -> "Price":
+        """Return the price of a request with so many tokens of input, cached ones included."""
+        for tier in reversed(self.tiers):
+            if input_tokens > tier.above:
+                return tier.price
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTier:
+    """The price of requests with a long prompt; it holds for all of their tokens."""
+
+    above: int
+    """Tokens of input that such a request has more of."""
+    price: Price
 
 
 def cost_micros(usage: Usage, price: Price) -> Micros:
-    """Return what `usage` costs at `price`, rounded up to a whole micro-USD once."""
+    """Return what one request's `usage` costs, rounded up to a whole micro-USD once."""
+    price = price.at(usage.input_tokens) if price.tiers else price
     read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     plain = max(0, usage.input_tokens - read - written)
     total = (

@@ -4,11 +4,13 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from turnout.core.ids import ModelId
-from turnout.core.inference import Objective, TaskKind
+from turnout.core.inference import Objective, StepKind, TaskKind
 from turnout.core.money import Micros
 
 __all__ = [
+    "Alias",
     "EgressPolicy",
+    "EvidenceBar",
     "PinnedFallback",
     "Policy",
     "PoolRule",
@@ -29,8 +31,24 @@ ToolMode = Literal["any", "dry_run", "enforce"]
 class PoolRule:
     """Which models the policy admits."""
 
-    models: tuple[ModelId, ...] = ()
-    """Exact ids; empty: every model of the catalog."""
+    models: tuple[str, ...] = ()
+    """Ids of models or deployments; empty: every model of the catalog."""
+    exclude: tuple[str, ...] = ()
+    """Ids of models or deployments that are never admitted."""
+    providers: tuple[str, ...] = ()
+    """Empty: any."""
+    regions: tuple[str, ...] = ()
+    """Empty: any; else a deployment whose region is unknown is not admitted."""
+    labels: tuple[str, ...] = ()
+    """All of these must be on the deployment or its provider."""
+    min_context: int | None = None
+    """Tokens; a window that is unknown is not admitted."""
+    max_input_price: int | None = None
+    """Micro-USD per million tokens; a price that is unknown is not admitted."""
+    max_output_price: int | None = None
+    """The same for output."""
+    min_tool_success: float | None = None
+    """Measured rate of well-formed tool calls; unmeasured is not admitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +57,11 @@ class ToolRule:
 
     mode: ToolMode = "any"
     allow: tuple[str, ...] = ()
+    """Names, and `mcp:server/*`."""
+    by_kind: tuple[tuple[StepKind, tuple[str, ...]], ...] = ()
+    """For steps of one kind, the list that counts in place of `allow`."""
+    read_only: tuple[str, ...] = ()
+    """For runs that may change nothing (`routing.read_only`), the list that counts."""
 
 
 class SessionTotals(NamedTuple):
@@ -71,7 +94,9 @@ class Reservation(NamedTuple):
     exceeded: Literal["", "requests", "spend"]
     """The limit that was reached; empty where granted."""
     totals: SessionTotals
-    """Before this request."""
+    """Before this request; where it was refused, of the charge that refused it."""
+    refused_by: str = ""
+    """Kind of the charge that refused it; empty where granted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +141,30 @@ class EgressPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class EvidenceBar:
+    """What must be known of a deployment's tool use before it gets requests with tools."""
+
+    min_tool_success: float = 0.0
+    """Lowest measured rate of well-formed tool calls, 0 to 1."""
+    min_samples: int = 0
+    """Calls that the rate must rest on; 0: an unmeasured deployment passes."""
+    max_age_days: float | None = None
+    """Oldest evidence that counts; None: any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A name that clients send, and what it stands for."""
+
+    name: str
+    """Exact, or with `*` for any characters."""
+    model: str = "auto"
+    """`auto`, or the id of a model or a deployment."""
+    optimize: Objective | None = None
+    task: TaskKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """One revision of the rules in force."""
 
@@ -128,10 +177,19 @@ class Policy:
     session: SessionCaps = field(default_factory=SessionCaps)
     task_rules: tuple[TaskRule, ...] = ()
     pinned: PinnedFallback = field(default_factory=PinnedFallback)
-    min_tool_success: float = 0.0
-    """Lowest measured rate of well-formed tool calls that a deployment may have, 0 to 1."""
     min_quality: float = 0.0
     """Floor for `latency` and `cost`: measured quality below it is left out; unknown is kept."""
     egress: EgressPolicy = field(default_factory=EgressPolicy)
+    evidence: EvidenceBar = field(default_factory=EvidenceBar)
+    aliases: tuple[Alias, ...] = ()
+    """The first that fits counts."""
+    caching: bool = True
+    """Whether prompts are marked for caching and sessions kept where a cache is warm."""
+    provider_keys: tuple[tuple[str, str], ...] = ()
+    """Provider and the variable that holds the key to use there, in place of the catalog's."""
+    reroute_refusals: bool = False
+    """Whether a prompt that one model's content filter refuses goes to another."""
+    keep_replies_hours: float = 24.0
+    """How long a completion can be replayed under its idempotency key."""
     allow_unpriced: bool = False
     """Whether a deployment without a known price may serve under a spend cap."""

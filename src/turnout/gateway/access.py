@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from turnout.errors import GatewayError
 from turnout.gateway.exchange import Caller
 
-__all__ = ["Authenticate", "open_access", "shared_key"]
+__all__ = ["Authenticate", "open_access", "sent_key", "shared_key"]
 
 Authenticate = Callable[[Mapping[str, str]], Caller]
 """Takes the headers of a request, names in lower case; `GatewayError` (401, 403) refuses it."""
@@ -21,7 +21,7 @@ def shared_key(key: str, *, name: str = "shared") -> Authenticate:
         raise ValueError("an empty key admits everybody; use open_access")
 
     def authenticate(headers: Mapping[str, str]) -> Caller:
-        if hmac.compare_digest(_sent_key(headers).encode(), wanted):
+        if hmac.compare_digest(sent_key(headers).encode(), wanted):
             return Caller(name)
         raise GatewayError(
             "The API key is missing or wrong.",
@@ -55,7 +55,8 @@ def open_access(*, name: str = "local", hosts: tuple[str, ...] = _LOCAL_HOSTS) -
     return authenticate
 
 
-def _sent_key(headers: Mapping[str, str]) -> str:
+def sent_key(headers: Mapping[str, str]) -> str:
+    """Return the key that a request carries, its header names in lower case; empty: none."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip()

@@ -1,216 +1,204 @@
 """The gateway's HTTP surface: parse, ask the engine, render."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
-import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.middleware.errors import ServerErrorMiddleware
+from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnout.core.ids import RequestId, new_request_id
-from turnout.core.receipts import encode_receipt
 from turnout.errors import GatewayError, TurnoutError
 from turnout.gateway.access import Authenticate
 from turnout.gateway.delivery import (
+    AppLimits,
     ClientGoneError,
-    EventStream,
+    Connected,
     error_response,
-    while_connected,
+    header_map,
+    read_body,
+    send_answer,
+    send_events,
 )
-from turnout.gateway.engine import Engine, StreamPart
-from turnout.gateway.exchange import InferenceRequest, StreamDelta, StreamEnd, UpstreamError
-from turnout.gateway.wire.chat_request import parse_chat_request
-from turnout.gateway.wire.chat_response import write_completion
-from turnout.gateway.wire.chat_stream import delta_event, end_events
+from turnout.gateway.dialog.conversation import Shape
+from turnout.gateway.engine import Engine
+from turnout.gateway.exchange import (
+    Caller,
+    InferenceRequest,
+    StreamDelta,
+    StreamEnd,
+    UpstreamError,
+)
+from turnout.gateway.wire.base import ClientShape, StreamWriter
 
-__all__ = ["AppLimits", "build_app"]
+__all__ = ["PREFIXES", "AppLimits", "build_app"]
 
-_OWNER = "turnout"
-_LONGEST_NUMBER = 9
+PREFIXES: Final = ("/v1", "/api/v1/inference", "/api/v1/inference/v1")
+"""Where the routes are served."""
 
-Handler = Callable[[Request], Awaitable[Response]]
-
-
-@dataclass(frozen=True, slots=True)
-class AppLimits:
-    """What the HTTP surface puts up with."""
-
-    body_bytes: int = 16 * 2**20
-    body_seconds: float = 60.0
-    """Time in which the body of a request must have come."""
-    keep_alive: float = 15.0
-    """Seconds of silence on a stream after which a comment is sent."""
+_PATHS: Final[Mapping[str, Shape]] = {
+    "/chat/completions": "chat",
+    "/messages": "messages",
+    "/responses": "responses",
+}
 
 
 def build_app(
-    engine: Engine, authenticate: Authenticate, limits: AppLimits | None = None
-) -> Starlette:
-    """Return the gateway's application: everything below `/v1` and `/api/v1/inference`."""
-    api = _Api(engine, authenticate, limits or AppLimits())
-    models = [
-        Route("/chat/completions", api.chat_completions, methods=["POST"]),
-        Route("/models", api.models, methods=["GET"]),
-        Route("/models/{model:path}", api.model, methods=["GET"]),
-        Route("/requests/{request_id}", api.receipt, methods=["GET"]),
-    ]
-    return Starlette(
-        routes=[
-            Route("/", _hello, methods=["GET"]),
-            Route("/healthz", _hello, methods=["GET"]),
-            Mount("/v1", routes=models),
-            Mount("/api/v1/inference/v1", routes=models),
-            Mount("/api/v1/inference", routes=models),
-        ],
-        exception_handlers={HTTPException: _no_such_route, Exception: _broken},
-    )
+    engine: Engine,
+    authenticate: Authenticate,
+    shapes: Mapping[Shape, ClientShape],
+    *,
+    routes: Sequence[Route] = (),
+    admin: ASGIApp | None = None,
+    limits: AppLimits | None = None,
+) -> ASGIApp:
+    """Return the gateway's application.
+
+    `routes` are served below every prefix, `admin` gets what is left below `/v1`.
+    """
+    refusals = _Refusals(shapes)
+    app = _App(engine, authenticate, shapes, _others(refusals, routes, admin), limits)
+    return ServerErrorMiddleware(app, handler=refusals.broken)
 
 
-class _Api:
-    """The routes that take a key; each method is one of them."""
+class _App:
+    """Model calls go straight to the engine; everything else through the router."""
 
-    def __init__(self, engine: Engine, authenticate: Authenticate, limits: AppLimits) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        authenticate: Authenticate,
+        shapes: Mapping[Shape, ClientShape],
+        others: ASGIApp,
+        limits: AppLimits | None,
+    ) -> None:
         self._engine = engine
         self._authenticate = authenticate
-        self._limits = limits
+        self._others = others
+        self._limits = limits or AppLimits()
+        self._served = {
+            prefix + path: shapes[shape]
+            for prefix in PREFIXES
+            for path, shape in _PATHS.items()
+            if shape in shapes
+        }
 
-    async def chat_completions(self, request: Request) -> Response:
-        """Serve a chat completion, streamed or whole."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        client = self._served.get(scope["path"]) if scope["type"] == "http" else None
+        if client is None or scope["method"] != "POST":
+            await self._others(scope, receive, send)
+            return
+        try:
+            await self._infer(client, header_map(scope), receive, send)
+        except ClientGoneError:
+            return
+
+    async def _infer(
+        self, client: ClientShape, headers: Mapping[str, str], receive: Receive, send: Send
+    ) -> None:
         request_id = new_request_id()
-        headers: dict[str, str] = {"x-request-id": request_id}
+        own = _own_headers(client, request_id)
+        caller: Caller | None = None
         try:
-            caller = self._authenticate(request.headers)
-            raw = await _read_body(request, self._limits)
-            asked = parse_chat_request(raw, request.headers)
-            if asked.stream:
-                parts = self._engine.stream(caller, asked, request_id)
-                events = _events(parts, asked, request_id)
-                return EventStream(events, headers=headers, keep_alive=self._limits.keep_alive)
-            work = self._engine.complete(caller, asked, request_id)
-            completion = await while_connected(request.receive, work)
+            caller = self._authenticate(headers)
+            asked = client.parse(await read_body(receive, headers, self._limits), headers)
+        except GatewayError as error:
+            await self._engine.turned_away(request_id, caller, client.shape, error)
+            reply = client.error(error)
+            await send_answer(send, reply.status, reply.body, {**own, **reply.headers})
+            return
+        try:
+            with Connected(receive):
+                if asked.stream:
+                    await self._stream(client, caller, asked, request_id, send)
+                    return
+                completion = await self._engine.complete(caller, asked, request_id)
+            await send_answer(send, 200, client.write(completion, asked, request_id), own)
         except (TurnoutError, UpstreamError) as error:
-            return error_response(error, headers)
-        except (ClientGoneError, ClientDisconnect):
-            return Response(status_code=499)
-        return _json(write_completion(completion, request_id), headers)
+            reply = client.error(error)
+            await send_answer(send, reply.status, reply.body, {**own, **reply.headers})
 
-    async def models(self, request: Request) -> Response:
-        """List the models that a request may name."""
-        try:
-            self._authenticate(request.headers)
-            limit = _limit(request)
-        except TurnoutError as error:
-            return error_response(error, {})
-        data = [_model_entry(name) for name in self._engine.model_names()[:limit]]
-        return _json(orjson.dumps({"object": "list", "data": data, "has_more": False}))
+    async def _stream(
+        self,
+        client: ClientShape,
+        caller: Caller,
+        asked: InferenceRequest,
+        request_id: RequestId,
+        send: Send,
+    ) -> None:
+        writer = client.writer(asked, request_id)
+        parts = self._engine.stream(caller, asked, request_id)
+        headers = _own_headers(client, request_id)
+        await send_events(send, _events(parts, writer), writer, headers, self._limits.keep_alive)
 
-    async def model(self, request: Request) -> Response:
-        """Show one model."""
-        name = request.path_params["model"]
-        try:
-            self._authenticate(request.headers)
-            if name not in self._engine.model_names():
-                raise _missing(f"The model `{name}` does not exist here.", "model_not_found")
-        except TurnoutError as error:
-            return error_response(error, {})
-        return _json(orjson.dumps(_model_entry(name)))
 
-    async def receipt(self, request: Request) -> Response:
-        """Read back what became of a request of the same key."""
-        request_id = RequestId(request.path_params["request_id"])
-        try:
-            caller = self._authenticate(request.headers)
-            found = await self._engine.receipt(caller, request_id)
-            if found is None:
-                raise _missing(f"There is no request `{request_id}`.", "request_not_found")
-        except TurnoutError as error:
-            return error_response(error, {})
-        return _json(encode_receipt(found).encode())
+def _own_headers(client: ClientShape, request_id: RequestId) -> dict[str, str]:
+    # Anthropic's clients look under a name of their own.
+    also = {"request-id": request_id} if client.shape == "messages" else {}
+    return {"x-request-id": request_id, **also}
 
 
 async def _events(
-    parts: AsyncGenerator[StreamPart, None], asked: InferenceRequest, request_id: RequestId
+    parts: AsyncGenerator[StreamDelta | StreamEnd, None], writer: StreamWriter
 ) -> AsyncGenerator[bytes, None]:
     async with aclosing(parts):
         async for part in parts:
             match part:
                 case StreamDelta():
-                    yield delta_event(part, request_id)
+                    yield writer.piece(part)
                 case StreamEnd():
-                    yield end_events(part, request_id, include_usage=asked.include_usage)
+                    yield writer.end(part)
                 case _:
                     assert_never(part)
 
 
-async def _read_body(request: Request, limits: AppLimits) -> bytes:
-    too_large = GatewayError(
-        f"The body is larger than {limits.body_bytes} bytes.",
-        status=413,
-        code="request_too_large",
-        mend="Shorten the conversation.",
-    )
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limits.body_bytes:
-        raise too_large
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(limits.body_seconds):
-            async for part in request.stream():
-                parts.append(part)
-                size += len(part)
-                if size > limits.body_bytes:
-                    raise too_large
-    except TimeoutError as error:
-        raise GatewayError(
-            f"The body did not come within {limits.body_seconds:g} s.",
-            status=408,
-            code="request_timeout",
-        ) from error
-    return b"".join(parts)
+def _others(refusals: "_Refusals", routes: Sequence[Route], admin: ASGIApp | None) -> Starlette:
+    known: list[BaseRoute] = [
+        Route("/", _hello, methods=["GET"]),
+        Route("/healthz", _hello, methods=["GET"]),
+    ]
+    mounted = [*routes, *([Mount("/", app=admin)] if admin is not None else [])]
+    longest_first = sorted(PREFIXES, key=len, reverse=True)
+    known += [Mount(prefix, routes=mounted) for prefix in longest_first]
+    return Starlette(routes=known, exception_handlers={HTTPException: refusals.no_such_route})
 
 
-def _limit(request: Request) -> int | None:
-    asked = request.query_params.get("limit")
-    if asked is None:
-        return None
-    if not (asked.isascii() and asked.isdecimal() and len(asked) <= _LONGEST_NUMBER):
-        raise GatewayError(
-            "`limit` must be a whole number.", status=400, code="invalid_request", param="limit"
+class _Refusals:
+    """What is said where no route fits, or ours failed."""
+
+    def __init__(self, shapes: Mapping[Shape, ClientShape]) -> None:
+        self._shapes = shapes
+
+    async def no_such_route(self, request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        code = "method_not_allowed" if status == 405 else "route_not_found"
+        headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+        path = request.scope["path"]
+        if any(path == prefix + known for prefix in PREFIXES for known in _PATHS):
+            status, code, headers = 405, "method_not_allowed", {"allow": "POST"}
+        said = f"{request.method} {path} is not served here."
+        mend = f"The model routes are {', '.join(f'/v1{path}' for path in _PATHS)}."
+        return self._answer(
+            request, GatewayError(said, status=status, code=code, mend=mend), headers
         )
-    return int(asked)
 
+    async def broken(self, request: Request, _: Exception) -> Response:
+        said = "The gateway failed; its log says why."
+        return self._answer(request, GatewayError(said, status=500, code="internal_error"), {})
 
-def _model_entry(name: str) -> dict[str, str | int]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": _OWNER}
-
-
-def _missing(message: str, code: str) -> GatewayError:
-    return GatewayError(message, status=404, code=code)
-
-
-def _json(body: bytes, headers: dict[str, str] | None = None) -> Response:
-    return Response(body, headers=headers, media_type="application/json")
+    def _answer(
+        self, request: Request, error: GatewayError, headers: Mapping[str, str]
+    ) -> Response:
+        messages = "messages" in self._shapes and "anthropic-version" in request.headers
+        client = self._shapes["messages" if messages else "chat"]
+        return error_response(client.error(error), headers)
 
 
 async def _hello(_: Request) -> Response:
-    return _json(b'{"status":"ok"}')
-
-
-async def _no_such_route(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    code = "method_not_allowed" if status == 405 else "route_not_found"
-    said = f"{request.method} {request.url.path} is not served here."
-    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-    mend = "The model routes are /v1/chat/completions and /v1/models."
-    return error_response(GatewayError(said, status=status, code=code, mend=mend), headers)
-
-
-async def _broken(_: Request, __: Exception) -> Response:
-    said = "The gateway failed; its log says why."
-    return error_response(GatewayError(said, status=500, code="internal_error"), {})
+    return Response(b'{"status":"ok"}', media_type="application/json")

@@ -2,19 +2,42 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Literal
 
 from turnout.core.ids import DeploymentId, ModelId, ProviderName
 from turnout.core.inference import TaskKind
 from turnout.core.json import JsonObject
 from turnout.core.money import Price
+from turnout.gateway.dialog.conversation import Shape
 
-__all__ = ["Catalog", "Deployment", "Profile", "Provider", "StatedQuality", "ToolSupport"]
+__all__ = [
+    "Account",
+    "Caching",
+    "Catalog",
+    "Deployment",
+    "Profile",
+    "Provider",
+    "StatedQuality",
+    "ToolSupport",
+]
 
 Profile = Literal["loop", "repair"]
 """loop: passes the tool probe over several turns; repair: small, needs a failing test."""
 
 ToolSupport = Literal["confirmed", "absent", "unknown"]
+
+Caching = Literal["none", "automatic", "marks"]
+"""How a deployment caches prompts: not, by itself, or up to marks in the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A cloud account through which a provider is reached."""
+
+    kind: Literal["azure", "bedrock", "vertex"]
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What the account's adapter needs, such as region, project or API version; no secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +55,18 @@ class Provider:
     """Seconds without a byte before the upstream counts as stalled."""
     unset_key: str = ""
     """Variable that should hold the key and is not set: nothing is asked of this provider."""
+    shape: Shape = "chat"
+    """The API that it speaks."""
+    key_header: Literal["bearer", "x-api-key", "api-key"] = "bearer"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every request; no secrets."""
+    account: Account | None = None
+    """None: the key alone opens it."""
+    region: str = ""
+    labels: frozenset[str] = frozenset()
+    """What it complies with, such as `eu` or `hipaa`; policies may ask for it."""
+    exact_path: bool = False
+    """Whether `base_url` is the whole address, nothing to be added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +78,8 @@ class StatedQuality:
     source: str
     sample_size: int | None = None
     """None where the source does not say; the value then has no interval."""
+    on: date | None = None
+    """When it was measured; None where the source does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +111,20 @@ class Deployment:
     """The same for false, such as `{"reasoning_effort": "none"}`."""
     profile: Profile = "loop"
     quality: Mapping[TaskKind, StatedQuality] = field(default_factory=dict)
+    modalities: frozenset[str] = frozenset()
+    """What it takes beside text: image, audio, file."""
+    caching: Caching = "none"
+    reasoning_field: str = "reasoning_content"
+    """Field of a chat message in which it says and reads its thoughts."""
+    reasoning_back: bool = False
+    """Whether it wants its thoughts back with the calls that they led to."""
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens", "as_sent"] = "as_sent"
+    leaves_out: frozenset[str] = frozenset()
+    """Top-level fields that it refuses: they are not sent."""
+    labels: frozenset[str] = frozenset()
+    """As the provider's, of this deployment alone."""
+    region: str = ""
+    """Empty: the provider's."""
     stated_ttft_ms: float | None = None
     stated_tokens_per_second: float | None = None
 

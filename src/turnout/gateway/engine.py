@@ -1,79 +1,96 @@
 """The one way through the gateway: admission, decision, serving, receipt."""
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from turnout.core.clock import Clock
+from turnout.core.govern.closing import Charge
 from turnout.core.ids import DeploymentId, RequestId
-from turnout.core.inference import RoutingReport
+from turnout.core.inference import RoutingAsk, RoutingReport
 from turnout.core.money import Micros
-from turnout.core.policies import Policy, SessionCaps
+from turnout.core.policies import Policy
 from turnout.core.receipts import Decision, Receipt
-from turnout.errors import GatewayError, TurnoutError
+from turnout.errors import GatewayError
 from turnout.gateway.catalog import Catalog
-from turnout.gateway.decide import decide, mend_of
+from turnout.gateway.decide import Decider, none_eligible
+from turnout.gateway.decide.pool import outside
+from turnout.gateway.dialog.conversation import Shape
+from turnout.gateway.dialog.events import Ending, Piece
+from turnout.gateway.dialog.fold import events_of
+from turnout.gateway.evidence import Sight
 from turnout.gateway.exchange import (
     Caller,
     Completion,
     InferenceRequest,
     StreamDelta,
     StreamEnd,
-    UpstreamError,
 )
 from turnout.gateway.measure.live import LiveEvidence
-from turnout.gateway.ports import AffinityStore, ReceiptStore, SessionLedger, Upstream
+from turnout.gateway.measure.warm import WarmCaches
+from turnout.gateway.policy.book import govern_under
+from turnout.gateway.ports import (
+    Holder,
+    Noticing,
+    Policies,
+    ProviderKeys,
+)
 from turnout.gateway.stages.admission import (
+    charges_for,
     check_names,
-    check_tools,
-    release,
-    reserve,
+    refusal,
+    spend_is_capped,
     worst_case,
 )
-from turnout.gateway.stages.affinity import find_holder, remember_calls
-from turnout.gateway.stages.fallback import Limits, try_order
-from turnout.gateway.stages.serving import Serving, StreamFinish
+from turnout.gateway.stages.affinity import find_holder, recall_thoughts, scope_of
+from turnout.gateway.stages.attempts.fallback import try_order
+from turnout.gateway.stages.connected import Serves
+from turnout.gateway.stages.counting import Counting
+from turnout.gateway.stages.recording import EngineStores, Record, Recorder, Strangers
+from turnout.gateway.stages.stored import continued
 from turnout.gateway.stages.trail import Trail
-from turnout.gateway.tool_rules import judge
+from turnout.gateway.tool_rules import judge_request, refuse_tools
 
-__all__ = ["Engine", "EngineStores", "StreamPart"]
+__all__ = ["Engine", "EngineParts", "Measures", "StreamPart"]
 
 StreamPart = StreamDelta | StreamEnd
 
 
 @dataclass(frozen=True, slots=True)
-class EngineStores:
-    """Where the gateway keeps what must outlast a request."""
+class Measures:
+    """What is known of deployments from watching them."""
 
-    receipts: ReceiptStore
-    ledger: SessionLedger
-    affinity: AffinityStore
-    on_receipt: Callable[[Receipt], None] | None = None
-    """Told of each receipt once it is written; it must not wait."""
+    evidence: LiveEvidence
+    warm: WarmCaches
+
+
+@dataclass(frozen=True, slots=True)
+class EngineParts:
+    """All that an engine works with."""
+
+    policies: Policies
+    catalog: Catalog
+    serving: Serves
+    counting: Counting
+    stores: EngineStores
+    measures: Measures
+    noticing: Noticing
+    provider_keys: ProviderKeys
+    clock: Clock
 
 
 class Engine:
-    """Serves requests under one policy and one catalog."""
+    """Serves requests under the policies in force and one catalog."""
 
-    def __init__(
-        self,
-        *,
-        policy: Policy,
-        catalog: Catalog,
-        upstream: Upstream,
-        evidence: LiveEvidence,
-        stores: EngineStores,
-        clock: Clock,
-        limits: Limits | None = None,
-    ) -> None:
-        self._policy = policy
-        self._catalog = catalog
-        self._evidence = evidence
-        self._stores = stores
-        self._clock = clock
-        self._serving = Serving(upstream, catalog, evidence, clock, limits or Limits())
-        self._settling: set[asyncio.Task[None]] = set()
+    def __init__(self, parts: EngineParts) -> None:
+        self._parts = parts
+        self._clock = parts.clock
+        self._decider = Decider(parts.catalog)
+        warm = parts.measures.warm
+        self._recorder = Recorder(parts.stores, warm, parts.noticing, parts.clock)
+        self._strangers = Strangers()
+        self._restores = any(d.reasoning_back for d in parts.catalog.deployments)
 
     async def complete(
         self, caller: Caller, request: InferenceRequest, request_id: RequestId
@@ -83,12 +100,15 @@ class Engine:
         `GatewayError`, or `UpstreamError` where the client is to read the upstream's own words.
         """
         trail = self._begin(caller, request, request_id)
-        async with self._recorded(trail):
+        async with self._recorder.recorded(trail) as record:
+            if record.replay is not None:
+                return record.replay
             order = await self._route(trail)
-            body = await self._serving.whole(trail, order)
-            report = _report(trail)
+            answer = await self._parts.serving.whole(trail, order)
+            done = Completion(answer.reply, answer.native, trail.total_usage, _report(trail))
             trail.ends("ok", 200, None)
-        return Completion(body, trail.usage, report)
+            record.completion = done
+        return done
 
     async def stream(
         self, caller: Caller, request: InferenceRequest, request_id: RequestId
@@ -99,122 +119,216 @@ class Engine:
         the request as cancelled.
         """
         trail = self._begin(caller, request, request_id)
-        finish = StreamFinish({}, None)
-        async with self._recorded(trail):
-            order = await self._route(trail)
-            async with aclosing(self._serving.stream(trail, order)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, StreamFinish):
-                        finish = piece
+        end: StreamEnd | None = None
+        async with self._recorder.recorded(trail) as record:
+            if record.replay is not None:
+                parts = _again(record.replay)
+            else:
+                parts = self._pieces(trail, record)
+            async with aclosing(parts):
+                async for part in parts:
+                    if isinstance(part, StreamEnd):
+                        end = part
                     else:
-                        yield StreamDelta(piece)
-            report = _report(trail)
-            trail.ends("ok", 200, None)
-        yield StreamEnd(finish.chunk, trail.usage, finish.usage_body, report)
+                        yield part
+        if end is None:
+            raise _unserved()
+        yield end
 
-    def model_names(self) -> tuple[str, ...]:
-        """Return what a request may name as its model, `auto` first."""
-        pool = self._policy.pool.models
-        known = (d.model for d in self._catalog.deployments if not pool or d.model in pool)
-        return ("auto", *dict.fromkeys(known))
+    async def _pieces(self, trail: Trail, record: Record) -> AsyncGenerator[StreamPart, None]:
+        order = await self._route(trail)
+        ending: Ending | None = None
+        async with aclosing(self._parts.serving.stream(trail, order)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Ending):
+                    ending = piece
+                elif trail.serving is not None:
+                    yield StreamDelta(piece, trail.serving.model)
+        if ending is None or trail.reply is None:
+            raise _unserved()
+        trail.ends("ok", 200, None)
+        end = StreamEnd(ending, trail.total_usage, _report(trail))
+        record.completion = Completion(trail.reply, None, end.usage, end.report)
+        yield end
+
+    async def count_tokens(self, caller: Caller, request: InferenceRequest, id_: RequestId) -> int:
+        """Return how many tokens the request is, as the deployment that would serve it counts."""
+        trail = self._begin(caller, request, id_)
+        trail.operation = "count_tokens"
+        async with self._recorder.recorded(trail):
+            judged = await self._judge(trail)
+            # It is no model call of its session, though a request of its key.
+            of_key = tuple(charge for charge in judged.charges if charge.kind != "session")
+            await self._admit(trail, of_key, Micros(0))
+            if not judged.decision.order:
+                raise none_eligible(judged.decision, judged.sight)
+            counted = await self._parts.counting.count(
+                trail.request, judged.decision.order, trail.provider_keys
+            )
+            trail.ends("ok", 200, None)
+        return counted
+
+    async def explain(
+        self, caller: Caller, request: InferenceRequest, draft: Policy | None = None
+    ) -> Decision:
+        """Return the decision that a request would get, under a draft policy where one is given.
+
+        No model is called and nothing is counted. `GatewayError` where it would be refused.
+        """
+        trail = self._begin(caller, request, RequestId(""))
+        return (await self._judge(trail, draft)).decision
+
+    def model_names(self, caller: Caller) -> tuple[str, ...]:
+        """Return what a request of that caller may name as its model, `auto` first."""
+        policy = self._parts.policies.resolve(caller, RoutingAsk())
+        catalog = self._parts.catalog
+        models = [
+            d.model
+            for d in catalog.deployments
+            if outside(policy.pool, d, catalog.providers.get(d.provider)) is None
+        ]
+        aliases = [a.name for a in policy.aliases if "*" not in a.name]
+        return ("auto", *dict.fromkeys([*models, *aliases]))
 
     async def receipt(self, caller: Caller, request_id: RequestId) -> Receipt | None:
-        """Return the receipt of a request of the same key; None where there is none."""
-        found = await self._stores.receipts.get(request_id)
-        return found if found is not None and found.key == caller.key else None
+        """Return the receipt of a request of the same key, any for an admin; None: none."""
+        found = await self._parts.stores.receipts.get(request_id)
+        return found if found is not None and (found.key == caller.key or caller.admin) else None
+
+    async def turned_away(
+        self, request_id: RequestId, caller: Caller | None, shape: Shape, error: GatewayError
+    ) -> None:
+        """Write the receipt of a request that was refused before it could be read.
+
+        Of callers that nobody knows a few hundred a minute are written down: they must not be
+        able to fill the disk.
+        """
+        if caller is None and not self._strangers.admit(self._clock.monotonic()):
+            return
+        unread = replace(_UNREAD, shape=shape)
+        trail = self._begin(caller or Caller(""), unread, request_id)
+        trail.fails(error)
+        await self._recorder.settle(trail, Record())
 
     async def close(self) -> None:
-        """Wait for the receipts of requests that were cut off."""
-        if self._settling:
-            await asyncio.wait(self._settling)
+        """Wait for the receipts of requests that were cut off, and give up claims."""
+        await self._recorder.close()
+        await self._parts.stores.replays.close()
 
     def _begin(self, caller: Caller, request: InferenceRequest, request_id: RequestId) -> Trail:
         now = self._clock.now()
-        return Trail(request_id, caller, request, now, self._clock.monotonic())
+        return Trail(request_id, caller, request, now, self._clock.monotonic(), request.model)
 
     async def _route(self, trail: Trail) -> Sequence[DeploymentId]:
         """Admit the request and return whom to ask, first choice first."""
-        request, policy = trail.request, self._policy
-        judgement = judge(policy.tools, [tool.name for tool in request.tools])
-        trail.outside = judgement.outside
-        check_tools(judgement)
-        check_names(request, policy, self._catalog)
-        held = await find_holder(self._stores.affinity, trail.caller, request)
-        seen = self._evidence.snapshot()
+        policy, decision, sight, charges = await self._judge(trail)
+        request, catalog = trail.request, self._parts.catalog
 
         def decided(asked: InferenceRequest) -> Decision:
-            return decide(asked, policy, self._catalog, seen, held)
+            return self._decider.decide(asked, policy, sight)
 
-        decision = trail.decision = decided(request)
-        order = try_order(request, decision, held, policy.pinned, self._catalog, decided)
-        await self._reserve(trail, order)
+        order = try_order(request, decision, sight, policy.pinned, catalog, decided)
+        if charges:
+            worst = worst_case(request, [d for d in catalog.deployments if d.id in order])
+            await self._admit(trail, charges, worst)
         if not order:
-            raise _none_eligible(decision)
+            raise none_eligible(decision, sight)
         return order
 
-    async def _reserve(self, trail: Trail, order: Sequence[DeploymentId]) -> None:
-        session, caps = trail.request.session, self._policy.session
-        if session is None or caps == SessionCaps():
+    async def _admit(self, trail: Trail, charges: tuple[Charge, ...], worst: Micros) -> None:
+        """Count the request and reserve its worst case; `GatewayError` (402, 429) over a cap."""
+        if not charges:
             return
-        worst = worst_case(trail.request, [d for d in self._catalog.deployments if d.id in order])
-        # Noted first: a client that goes away meanwhile must not leave a reservation open.
-        trail.reserved = True
-        try:
-            await reserve(self._stores.ledger, trail.caller, session, trail.request_id, worst, caps)
-        except GatewayError:
-            trail.reserved = False
-            raise
+        place = await self._parts.stores.books.open(charges, worst)
+        if not place.granted:
+            raise refusal(place, charges, trail.at)
+        trail.charges, trail.worst = charges, worst
 
-    @asynccontextmanager
-    async def _recorded(self, trail: Trail) -> AsyncIterator[None]:
-        """Note how the block ends, and write it down whatever happens."""
-        try:
-            yield
-        except (TurnoutError, UpstreamError) as error:
-            trail.fails(error)
-            raise
-        except (asyncio.CancelledError, GeneratorExit):
-            trail.ends("cancelled", 499, "client_gone")
-            raise
-        finally:
-            await self._settle(trail)
+    async def _judge(self, trail: Trail, draft: Policy | None = None) -> "_Judged":
+        """Apply policy and evidence to the request on the trail."""
+        parts, caller = self._parts, trail.caller
+        if draft is None:
+            policy, request = parts.policies.govern(caller, trail.request)
+        else:
+            policy, request = govern_under(draft, trail.request)
+        trail.policy, trail.request = policy, request
+        request, owner = await continued(parts.stores.responses, caller, request)
+        judgement = judge_request(policy.tools, request)
+        trail.outside = judgement.outside
+        refuse_tools(judgement)
+        check_names(request, parts.catalog)
+        if not policy.caching:
+            request = replace(request, caching=False)
+        held = await find_holder(parts.stores.affinity, caller, request) or owner
+        if self._restores and request.past_calls:
+            request = await recall_thoughts(parts.stores.affinity, caller, request)
+        trail.request = request
+        trail.provider_keys = parts.provider_keys.of(policy)
+        charges = charges_for(caller, request, policy, trail.at)
+        sight = self._sight(trail, policy, held, charges)
+        decision = trail.decision = self._decider.decide(request, policy, sight)
+        return _Judged(policy, decision, sight, charges)
 
-    async def _settle(self, trail: Trail) -> None:
-        """Write the receipt and what goes with it; a cancellation does not stop the writing."""
-        writing = asyncio.create_task(self._write(trail))
-        self._settling.add(writing)
-        writing.add_done_callback(self._settling.discard)
-        await asyncio.shield(writing)
+    def _sight(
+        self, trail: Trail, policy: Policy, held: Holder | None, charges: tuple[Charge, ...]
+    ) -> Sight:
+        measures, request = self._parts.measures, trail.request
+        warm: frozenset[DeploymentId] = frozenset()
+        if request.caching and request.session is not None:
+            warm = measures.warm.of(scope_of(trail.caller, request.session))
+        return Sight(
+            evidence=measures.evidence.snapshot(),
+            ailing=measures.evidence.circuits.ailing(),
+            held=held,
+            warm=warm,
+            budget=self._parts.stores.books.left(charges) if charges else None,
+            spend_capped=spend_is_capped(charges),
+            unset_keys=self._parts.provider_keys.unset(policy),
+        )
 
-    async def _write(self, trail: Trail) -> None:
-        stores, serving = self._stores, trail.serving
-        receipt = trail.receipt(self._clock.monotonic())
-        writes = [stores.receipts.add(receipt)]
-        if trail.reserved:
-            writes.append(release(stores.ledger, trail.request_id, trail.cost or Micros(0)))
-        if trail.calls and serving is not None:
-            session = trail.request.session
-            writes.append(
-                remember_calls(stores.affinity, trail.caller, session, trail.calls, serving)
-            )
-        # Together, so that a store may commit them at once.
-        await asyncio.gather(*writes)
-        if stores.on_receipt is not None:
-            stores.on_receipt(receipt)
+
+_UNREAD: Final = InferenceRequest(
+    body={},
+    model="",
+    stream=False,
+    include_usage=False,
+    tools=(),
+    tool_choice="auto",
+    max_tokens=None,
+    open_calls=(),
+    ask=RoutingAsk(),
+    session=None,
+    input_tokens_estimate=0,
+    wants_json_schema=False,
+    thinking=None,
+    call_kind=None,
+)
+
+
+class _Judged(NamedTuple):
+    """A request under policy and evidence."""
+
+    policy: Policy
+    decision: Decision
+    sight: Sight
+    charges: tuple[Charge, ...]
+    """What it is to count on."""
+
+
+async def _again(kept: Completion) -> AsyncGenerator[StreamPart, None]:
+    """Yield a kept answer as a stream."""
+    for event in events_of(kept.reply.parts):
+        yield StreamDelta(Piece((event,)), kept.report.model)
+    ending = Ending(kept.reply.finish, stop_sequence=kept.reply.stop_sequence)
+    yield StreamEnd(ending, kept.usage, kept.report)
 
 
 def _report(trail: Trail) -> RoutingReport:
     report = trail.report()
     if report is None:
-        raise GatewayError("Nobody served the request.", status=500, code="internal_error")
+        raise _unserved()
     return report
 
 
-def _none_eligible(decision: Decision) -> GatewayError:
-    reasons = "; ".join(f"{c.deployment}: {c.dropped}" for c in decision.candidates)
-    return GatewayError(
-        f"No model of the catalog may serve this request: {reasons or 'the catalog is empty'}.",
-        status=503,
-        code="no_eligible_model",
-        mend=mend_of(reasons) or "Change the request, the policy's pool, or the catalog.",
-    )
+def _unserved() -> GatewayError:
+    return GatewayError("Nobody served the request.", status=500, code="internal_error")

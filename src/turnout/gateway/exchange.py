@@ -1,22 +1,29 @@
 """A request as the stages of the gateway hand it on, and what an upstream gives back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from turnout.core.ids import SessionId, ToolCallId
-from turnout.core.inference import RoutingAsk, RoutingReport, StepKind
+from turnout.core.govern.keys import KeyLimits
+from turnout.core.ids import ModelId, SessionId, ToolCallId
+from turnout.core.inference import FinishReason, RoutingAsk, RoutingReport, StepKind
 from turnout.core.json import JsonObject
 from turnout.core.usage import Usage
+from turnout.gateway.dialog.conversation import Shape
+from turnout.gateway.dialog.events import Ending, Native, Piece, Reply
+from turnout.gateway.dialog.thoughts import Thought
 
 __all__ = [
     "Caller",
     "Completion",
+    "ConnectionAsk",
     "DeclaredTool",
     "InferenceRequest",
+    "ServerEvent",
     "StreamDelta",
     "StreamEnd",
     "UpstreamError",
     "UpstreamReply",
+    "UpstreamTimeoutError",
 ]
 
 
@@ -26,6 +33,12 @@ class Caller:
 
     key: str
     """Name of the key, never the key; scopes the session ids."""
+    project: str = "default"
+    policies: tuple[str, ...] = ()
+    """Names of the policies it may use, its own first; empty: the default policy alone."""
+    admin: bool = False
+    """Whether it may read and change what governs everybody."""
+    limits: KeyLimits = field(default_factory=KeyLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +46,19 @@ class DeclaredTool:
     """A tool that a request declares, as far as policy looks at it."""
 
     name: str
-    """Function name; for a tool without one, its type."""
+    """Function name; for a tool without one, its type; `mcp:server/tool` for one of a connection,
+    `mcp:server/*` for all of a connection's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionAsk:
+    """A connection of the gateway that a request names, for the model to use."""
+
+    name: str
+    tools: tuple[str, ...] | None = None
+    """Those that the request restricts itself to; None: all that the policy allows."""
+    url: str | None = None
+    """Where the client says that it is; it must be where the gateway knows it to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +68,7 @@ class InferenceRequest:
     body: JsonObject
     """As the client sent it, without our extensions; unknown fields kept."""
     model: str
-    """`auto`, a model id, or a deployment id."""
+    """`auto`, a model id, a deployment id, or an alias of the policy."""
     stream: bool
     include_usage: bool
     """Whether the client of a stream asked for a usage chunk."""
@@ -61,22 +86,52 @@ class InferenceRequest:
     thinking: bool | None
     call_kind: StepKind | None
     idempotency_key: str | None = None
+    shape: Shape = "chat"
+    topic: str = ""
+    """The standing instructions and what was asked last, both ends of each; where the request
+    names no task kind."""
+    modalities: frozenset[str] = frozenset()
+    """What it holds beside text: image, audio, file."""
+    past_calls: tuple[ToolCallId, ...] = ()
+    """Every call that an assistant message of the conversation makes, in order."""
+    previous: str | None = None
+    """Id of the stored response that the conversation continues."""
+    keeps: bool = False
+    """Whether the response is to be stored, so that it can be continued."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Those that an upstream of the same shape is to see, names in lower case."""
+    thoughts: Mapping[ToolCallId, Thought] = field(default_factory=dict)
+    """What was thought before past calls, where that was kept."""
+    caching: bool = True
+    """Whether cache marks are to be set where a deployment needs them."""
+    connections: tuple[ConnectionAsk, ...] = ()
+    """Their entries are still in the body; they become functions before a model is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamReply:
-    """A whole completion from an upstream, in the chat shape."""
+    """A whole answer of an upstream, in its own shape."""
 
     body: JsonObject
     latency_ms: int
 
 
 @dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event of an upstream's stream."""
+
+    name: str
+    """Empty where the stream names none."""
+    data: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """A request that was served whole."""
 
-    body: JsonObject
-    """The upstream's answer in the chat shape, its tool calls mended."""
+    reply: Reply
+    native: Native | None
+    """The upstream's answer, its tool calls mended; None where it was made here."""
     usage: Usage
     report: RoutingReport
 
@@ -85,24 +140,31 @@ class Completion:
 class StreamDelta:
     """One piece of a streamed answer that the client may see at once."""
 
-    chunk: JsonObject
-    """A chunk of the chat shape, without usage and without a finish reason."""
+    piece: Piece
+    model: ModelId
+    """Whose answer it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
     """The end of a streamed answer; its receipt is written."""
 
-    chunk: JsonObject
-    """The chunk of the chat shape that carries every choice's finish reason."""
+    ending: Ending
+    """Its pieces have been sent."""
     usage: Usage
-    usage_body: JsonObject | None
-    """The counts as the upstream sent them; None where it sent none."""
     report: RoutingReport
+
+    @property
+    def finish(self) -> FinishReason:
+        """Why the model stopped."""
+        return self.ending.finish
 
 
 class UpstreamError(Exception):
     """An upstream did not answer as asked; the engine decides what follows."""
+
+    timed_out = False
+    """Whether the upstream was silent for too long."""
 
     def __init__(
         self,
@@ -112,7 +174,8 @@ class UpstreamError(Exception):
         retry_after: float | None = None,
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-        timed_out: bool = False,
+        shape: Shape = "chat",
+        said: str = "",
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -120,10 +183,12 @@ class UpstreamError(Exception):
         self.retry_after = retry_after
         """Seconds, from the Retry-After header."""
         self.body = body
-        """The upstream's own error body where it is JSON of the same shape."""
+        """The upstream's own error body where it is one of its shape, free of our key."""
+        self.shape: Shape = shape
+        """The shape of that body."""
+        self.said = said
+        """The upstream's own words; empty where it gave none."""
         self.headers = headers or {}
-        self.timed_out = timed_out
-        """True where the upstream was silent for too long."""
 
     def sentence(self, who: str) -> str:
         """Return what went wrong as a sentence about `who`; the message itself names nobody."""
@@ -134,3 +199,9 @@ class UpstreamError(Exception):
     def retryable(self) -> bool:
         """Whether another deployment or a later try may do better."""
         return self.status is None or self.status in {408, 409, 425, 429} or self.status >= 500
+
+
+class UpstreamTimeoutError(UpstreamError):
+    """An upstream took too long, or said nothing for too long."""
+
+    timed_out = True

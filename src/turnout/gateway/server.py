@@ -1,9 +1,10 @@
 """The gateway's own HTTP server, inside the process that asks for it."""
 
 import asyncio
+import resource
 import socket
 from collections.abc import AsyncIterator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +12,17 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from turnout.errors import ConfigError
+from turnout.gateway.connection import BoundedConnection
 
-__all__ = ["BoundAddress", "serve"]
+__all__ = ["BoundAddress", "hold_many_connections", "serve"]
 
 _GRACE = 5
 """Seconds that open requests have to end once the server is told to stop."""
 _BACKLOG = 2_048
+_LAST = 2.0
+"""Seconds that a request has to end once it is cancelled."""
+_TICK, _TICKS = 0.1, 864_000
+"""Seconds between ticks, every tenth of which renews the date; ticks after which they repeat."""
 _LONGEST_SOCKET_PATH = 107
 
 
@@ -54,16 +60,28 @@ async def serve(
         await server.wait_started(running)
         yield bound
     finally:
-        server.should_exit = True
+        server.stop()
         await asyncio.wait({running})
         _close(listener, uds)
     running.result()
+
+
+def hold_many_connections() -> None:
+    """Let this process have as many files open as it may: each stream takes two.
+
+    Where more cannot be had, all stays as it is.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._up = asyncio.Event()
+        self._stopping = asyncio.Event()
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -72,6 +90,37 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         self._up.set()
+
+    async def main_loop(self) -> None:
+        """Tick until told to stop, and stop then rather than at the next tick."""
+        tick = 0
+        while not await self.on_tick(tick):
+            tick = (tick + 1) % _TICKS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TICK):
+                    await self._stopping.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close every connection once its request is answered, or its grace is over."""
+        for server in self.servers:
+            server.close()
+        for taken in sockets or []:
+            taken.close()
+        state = self.server_state
+        for connection in list(state.connections):
+            connection.shutdown()
+        late = set(state.tasks)
+        if late:
+            _, late = await asyncio.wait(late, timeout=_GRACE)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=_LAST)
+
+    def stop(self) -> None:
+        """End the server; open requests have their grace."""
+        self.should_exit = True
+        self._stopping.set()
 
     async def wait_started(self, running: asyncio.Task[None]) -> None:
         """Return once connections are accepted; raise what ended `running` before that."""
@@ -85,12 +134,13 @@ class _Server(uvicorn.Server):
 def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="httptools",
+        http=BoundedConnection,
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         backlog=_BACKLOG,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_GRACE,

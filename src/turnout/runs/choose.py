@@ -1,17 +1,15 @@
 """Which strategy the models at hand are best worked with."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from turnout.core.ids import DeploymentId
 from turnout.core.inference import RoutingAsk
 from turnout.core.policies import Policy
 from turnout.core.receipts import Decision
 from turnout.errors import ModelUnavailableError
 from turnout.gateway.catalog import Catalog, Deployment
 from turnout.gateway.decide import decide
-from turnout.gateway.evidence import Evidence
+from turnout.gateway.evidence import Sight, Snapshot
 from turnout.gateway.exchange import DeclaredTool, InferenceRequest
 from turnout.runs.ports import StrategyName
 
@@ -26,13 +24,13 @@ class _Field:
 
     policy: Policy
     catalog: Catalog
-    evidence: Mapping[DeploymentId, Evidence]
+    evidence: Snapshot
 
 
 def choose_strategy(
     policy: Policy,
     catalog: Catalog,
-    evidence: Mapping[DeploymentId, Evidence],
+    evidence: Snapshot,
     model: str = "auto",
 ) -> StrategyName:
     """Return the strategy for the deployment that would serve an act step.
@@ -67,7 +65,7 @@ def _decide(field: _Field, model: str, *, tools: bool) -> Decision:
         thinking=None,
         call_kind="act",
     )
-    return decide(request, field.policy, field.catalog, field.evidence, None)
+    return decide(request, field.policy, field.catalog, Sight(field.evidence))
 
 
 def _deployments(catalog: Catalog, decision: Decision) -> list[Deployment]:

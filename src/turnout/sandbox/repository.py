@@ -65,7 +65,13 @@ async def resolve(repository: str, base: str) -> Resolved:
 
 
 async def is_tracked(file: Path) -> bool:
-    """Say whether a file is part of what a git repository on this machine keeps."""
+    """Say whether a file is part of what a git repository on this machine keeps.
+
+    Where there is no repository git is not asked, and need not be installed.
+    """
+    folder = file.parent.resolve()
+    if not any((above / ".git").exists() for above in (folder, *folder.parents)):
+        return False
     asked = ["-C", str(file.parent), "ls-files", "--error-unmatch", "--", file.name]
     return (await git_here(asked, timeout=_LOCAL_TIMEOUT)).ok
 

@@ -6,14 +6,16 @@ The escape is one to one, so that comparing stored texts compares the values.
 """
 
 import re
+import zlib
 from datetime import UTC, datetime
 
-from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Text
+from sqlalchemy import BigInteger, DateTime, Dialect, Integer, LargeBinary, Text
 from sqlalchemy.types import TypeDecorator
 
-__all__ = ["EscapedText", "Serial", "UtcDateTime"]
+__all__ = ["EscapedText", "PackedText", "Serial", "UtcDateTime"]
 
 _UNSAFE = re.compile(r"[\\\x00\ud800-\udfff]")
+_FAST = 1
 _ESCAPE = re.compile(r"\\([0-9a-f]{4})")
 
 Serial = BigInteger().with_variant(Integer(), "sqlite")
@@ -33,6 +35,21 @@ class EscapedText(TypeDecorator[str]):
     def process_result_value(self, value: str | None, _dialect: Dialect) -> str | None:
         """Return what was stored."""
         return value and _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
+
+
+class PackedText(TypeDecorator[str]):
+    """Long text that repeats itself, such as a whole conversation, compressed."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, _dialect: Dialect) -> bytes | None:
+        """Return what is stored."""
+        return None if value is None else zlib.compress(value.encode(), _FAST)
+
+    def process_result_value(self, value: bytes | None, _dialect: Dialect) -> str | None:
+        """Return what was stored."""
+        return None if value is None else zlib.decompress(value).decode()
 
 
 class UtcDateTime(TypeDecorator[datetime]):

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, event
+from sqlalchemy import URL, Connection, Engine, Table, case, create_engine, event
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import SQLAlchemyError
 
 from turnout.errors import StoreError
 
@@ -16,6 +15,7 @@ __all__ = [
     "Durability",
     "explain",
     "insert_missing",
+    "insert_or_add",
     "insert_or_replace",
     "reading",
     "relax",
@@ -37,7 +37,10 @@ def sqlite_engine(path: Path, *, durability: Durability, busy_timeout: float) ->
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        # Closing a file takes every lock on it from the whole process, SQLite's too: one that is
+        # there may be open already, and is left alone.
+        if not path.is_file():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         message = f"The database {path} cannot be opened: {error.strerror}."
         raise StoreError(message, mend="Make its folder writable or choose another.") from error
@@ -75,9 +78,10 @@ def reading(engine: Engine) -> Engine:
     return engine.execution_options(**{_BEGIN: "BEGIN"})
 
 
-def insert_missing(connection: Connection, table: Table, values: Mapping[str, Any]) -> None:
-    """Insert a row unless its primary key is there."""
-    connection.execute(_insert(connection, table).on_conflict_do_nothing(), values)
+def insert_missing(connection: Connection, table: Table, values: Mapping[str, Any]) -> bool:
+    """Insert a row unless its primary key, or another unique value, is there; say whether."""
+    statement = _insert(connection, table).on_conflict_do_nothing().returning(*table.primary_key)
+    return connection.execute(statement, values).first() is not None
 
 
 def insert_or_replace(
@@ -90,21 +94,44 @@ def insert_or_replace(
     connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others), rows)
 
 
+def insert_or_add(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    adds: Sequence[str],
+    latest: str,
+) -> None:
+    """Insert rows; where the primary key is there, add the columns `adds` and keep the rest.
+
+    The column `latest` becomes the later of both.
+    """
+    statement = _insert(connection, table)
+    old, new = table.c, statement.excluded
+    later = case((new[latest] > old[latest], new[latest]), else_=old[latest])
+    changes = {**{name: old[name] + new[name] for name in adds}, latest: later}
+    keys = [column.name for column in table.primary_key]
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changes), rows)
+
+
 def _insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
     if connection.dialect.name == "postgresql":
         return postgresql.insert(table)
     return sqlite.insert(table)
 
 
-def explain(error: SQLAlchemyError, engine: Engine) -> StoreError:
-    """Return the error that says what is wrong with the database and what mends it."""
+def explain(error: Exception, engine: Engine) -> StoreError:
+    """Return the error that says what is wrong with the database and what mends it.
+
+    `error` is SQLAlchemy's, or the driver's own.
+    """
     place = engine.url.render_as_string(hide_password=True).removeprefix("sqlite:///")
-    cause = getattr(error, "orig", None)
+    cause = getattr(error, "orig", None) or error
     code = getattr(cause, "sqlite_errorname", "")
     for start, (wrong, mend) in _SQLITE_ERRORS.items():
         if code.startswith(start):
             return StoreError(f"The database {place} {wrong}.", mend=mend)
-    return StoreError(f"The database {place} failed: {cause or error}.")
+    return StoreError(f"The database {place} failed: {cause}.")
 
 
 _SQLITE_ERRORS = {

@@ -10,14 +10,8 @@ from alembic.util import CommandError
 from sqlalchemy import Connection
 
 from turnout.errors import StoreError
-from turnout.store.schema import HEAD
 
-__all__ = ["is_at_head", "upgrade"]
-
-
-def is_at_head(connection: Connection) -> bool:
-    """Return whether every migration has been run."""
-    return MigrationContext.configure(connection).get_current_revision() == HEAD
+__all__ = ["upgrade"]
 
 
 def upgrade(connection: Connection) -> None:

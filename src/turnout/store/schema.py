@@ -16,21 +16,32 @@ from sqlalchemy import (
     Text,
 )
 
-from turnout.store.columns import EscapedText, Serial, UtcDateTime
+from turnout.store.columns import EscapedText, PackedText, Serial, UtcDateTime
 
 __all__ = [
     "HEAD",
     "affinity",
+    "charges",
+    "deliveries",
     "events",
+    "happenings",
+    "kept_turns",
+    "keys",
     "metadata",
+    "policies",
     "probes",
+    "qualities",
+    "rates",
     "receipts",
-    "reservations",
+    "replies",
+    "responses",
     "runs",
-    "sessions",
+    "tool_hits",
+    "tools",
+    "webhooks",
 ]
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration."""
 
 metadata = MetaData(
@@ -77,25 +88,123 @@ receipts = Table(
     Column("session", EscapedText),
     Column("key", EscapedText, nullable=False),
     Column("payload", Text, nullable=False),
+    Column("project", EscapedText, nullable=False),
+    Column("policy", EscapedText),
+    Column("status", Text, nullable=False),
+    Column("model", EscapedText),
+    Column("deployment", EscapedText),
+    Column("objective", Text),
+    Column("task", Text),
+    Column("call_kind", Text),
+    Column("shape", Text, nullable=False),
+    Column("day", Text, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False),
+    Column("cost", BigInteger),
+    Column("latency_ms", BigInteger),
+    Column("ttft_ms", BigInteger),
+    Column("fallback", Integer, nullable=False),
+    Column("repairs", Integer, nullable=False),
+    Column("tools", Integer, nullable=False),
+    Column("outside", Integer, nullable=False),
     Index(None, "session", "key"),
+    Index(None, "at"),
+)
+"""What follows the payload is for usage, see `store.receipts.receipt_row`."""
+
+tools = Table(
+    "tools",
+    metadata,
+    Column("project", EscapedText, primary_key=True),
+    Column("key", EscapedText, primary_key=True),
+    Column("tool", EscapedText, primary_key=True),
+    Column("first_at", UtcDateTime, nullable=False),
+    Column("last_at", UtcDateTime, nullable=False),
+    Column("requests", BigInteger, nullable=False),
+    Column("calls", BigInteger, nullable=False),
 )
 
-sessions = Table(
-    "sessions",
+tool_hits = Table(
+    "tool_hits",
+    metadata,
+    Column("policy", EscapedText, primary_key=True),
+    Column("day", Text, primary_key=True),
+    Column("key", EscapedText, primary_key=True),
+    Column("tool", EscapedText, primary_key=True),
+    Column("served", BigInteger, nullable=False),
+    Column("refused", BigInteger, nullable=False),
+    Column("last_at", UtcDateTime, nullable=False),
+)
+
+happenings = Table(
+    "happenings",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("id", EscapedText, nullable=False, unique=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("project", EscapedText),
+    Column("key", EscapedText),
+    Column("payload", Text, nullable=False),
+)
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", EscapedText, primary_key=True),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("delivered_at", UtcDateTime),
+    Column("failed_at", UtcDateTime),
+    Column("failure", EscapedText),
+    Column("failures", Integer, nullable=False),
+    Column("paused_until", UtcDateTime),
+    Column("dropped", BigInteger, nullable=False),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("webhook", EscapedText, nullable=False),
+    Column("happening", EscapedText, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("due_at", UtcDateTime, nullable=False),
+    Index(None, "due_at"),
+    Index(None, "webhook"),
+)
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("name", EscapedText, primary_key=True),
+    Column("digest", Text, nullable=False, unique=True),
+    Column("revision", BigInteger, nullable=False),
+    Column("payload", Text, nullable=False),
+)
+
+charges = Table(
+    "charges",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("scope", EscapedText, primary_key=True),
+    Column("name", EscapedText, primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("spend", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+replies = Table(
+    "replies",
     metadata,
     Column("scope", EscapedText, primary_key=True),
-    Column("session", EscapedText, primary_key=True),
-    Column("requests", Integer, nullable=False),
-    Column("spend", BigInteger, nullable=False),
-)
-
-reservations = Table(
-    "reservations",
-    metadata,
-    Column("request_id", EscapedText, primary_key=True),
-    Column("scope", EscapedText, nullable=False),
-    Column("session", EscapedText, nullable=False),
-    Column("amount", BigInteger, nullable=False),
+    Column("idempotency_key", EscapedText, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("until", UtcDateTime, nullable=False),
+    Index(None, "until"),
 )
 
 affinity = Table(
@@ -105,6 +214,21 @@ affinity = Table(
     Column("call_id", EscapedText, primary_key=True),
     Column("model", EscapedText, nullable=False),
     Column("deployment", EscapedText, nullable=False),
+    Column("reasoning", EscapedText),
+)
+
+responses = Table(
+    "responses",
+    metadata,
+    Column("scope", EscapedText, primary_key=True),
+    Column("id", EscapedText, primary_key=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("model", EscapedText, nullable=False),
+    Column("deployment", EscapedText, nullable=False),
+    Column("items", PackedText, nullable=False),
+    Column("made", Integer, nullable=False),
+    Column("envelope", PackedText, nullable=False),
+    Index(None, "at"),
 )
 
 probes = Table(
@@ -112,4 +236,44 @@ probes = Table(
     metadata,
     Column("key", EscapedText, primary_key=True),
     Column("text", EscapedText, nullable=False),
+)
+
+policies = Table(
+    "policies",
+    metadata,
+    Column("name", EscapedText, primary_key=True),
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("author", EscapedText, nullable=False),
+    Column("note", EscapedText, nullable=False),
+    Column("restores", Integer),
+    Column("payload", Text, nullable=False),
+)
+
+rates = Table(
+    "rates",
+    metadata,
+    Column("key", EscapedText, primary_key=True),
+    Column("payload", Text, nullable=False),
+)
+
+qualities = Table(
+    "qualities",
+    metadata,
+    Column("subject", EscapedText, primary_key=True),
+    Column("task", Text, primary_key=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("solved", Integer, nullable=False),
+    Column("tried", Integer, nullable=False),
+    Column("source", EscapedText, nullable=False),
+)
+
+kept_turns = Table(
+    "kept_turns",
+    metadata,
+    Column("scope", EscapedText, primary_key=True),
+    Column("call_id", EscapedText, primary_key=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("text", EscapedText, nullable=False),
+    Index(None, "at"),
 )

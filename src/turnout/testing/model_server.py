@@ -38,6 +38,7 @@ Answer = Turn | Refusal
 Script = Sequence[Answer] | Callable[[RecordedRequest], Answer]
 """One answer a request, in order; or what decides the answer to each."""
 
+_OVERSIZE = 33 * 2**20
 _PAGE = b"<!doctype html><title>502</title><h1>Bad gateway</h1>"
 
 
@@ -180,9 +181,11 @@ class ScriptedModelServer:
                 return web.json_response(_IN_BAND)
             case "bad_json":
                 return web.Response(body=body[:-5], content_type=kind)
-            case "cut" | "stall_midway" | "reset_after_headers" | "drip":
+            case "oversized":
+                return web.Response(body=body + b" " * _OVERSIZE, content_type=kind)
+            case "cut" | "stall_midway" | "reset_after_headers" | "drip" | "no_end":
                 response = web.StreamResponse(headers={"Content-Type": kind})
-                response.content_length = len(body)
+                response.content_length = len(body) + (turn.fault == "no_end")
                 await response.prepare(request)
                 await self._fail_midway(request, response, [body[:20], body[20:]], turn)
                 return response
@@ -198,7 +201,7 @@ class ScriptedModelServer:
         usage = recorded.wants_usage
         chunks = list(stream_chunks(turn, recorded.model, self._served, usage=usage))
         lines = [b"data: " + dump(chunk).encode() + b"\n\n" for chunk in chunks]
-        if turn.fault != "no_done":
+        if turn.fault not in {"no_done", "no_end"}:
             lines.append(b"data: [DONE]\n\n")
         middle = max(1, _place_of_finish(chunks) - 1)
         match turn.fault:
@@ -206,7 +209,9 @@ class ScriptedModelServer:
                 lines.insert(middle, b'data: {"id": oops\n\n')
             case "error_in_band":
                 lines[middle:] = [b"data: " + dump(_IN_BAND).encode() + b"\n\n"]
-            case "cut" | "stall_midway" | "reset_after_headers" | "drip":
+            case "oversized":
+                lines[middle] = lines[middle].replace(b"data: ", b"data: " + b" " * _OVERSIZE)
+            case "cut" | "stall_midway" | "reset_after_headers" | "drip" | "no_end":
                 parts = [b"".join(lines[:middle]), b"".join(lines[middle:])]
                 await self._fail_midway(request, response, parts, turn)
                 return response
@@ -235,8 +240,8 @@ class ScriptedModelServer:
         if turn.fault == "reset_after_headers":
             _reset(request)
             return
-        await response.write(parts[0])
-        if turn.fault == "stall_midway":
+        await response.write(parts[0] if turn.fault != "no_end" else b"".join(parts))
+        if turn.fault in {"stall_midway", "no_end"}:
             await self._stopping.wait()
         elif request.transport is not None:
             request.transport.close()

@@ -1,24 +1,28 @@
 """Stores that keep everything in memory; they satisfy the same ports as those on a database."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from turnout.core.events import Entry, Event, RunEnded, RunStarted, VerdictGiven
+from turnout.core.govern.closing import MadeCalls, StoredResponse
+from turnout.core.govern.evidence import Observation, QualityResult, Rates, fold
+from turnout.core.govern.revisions import PolicyRevision
 from turnout.core.ids import RequestId, RunId, SessionId, ToolCallId
-from turnout.core.money import Micros
-from turnout.core.policies import Reservation, SessionCaps, SessionTotals
+from turnout.core.inference import TaskKind
 from turnout.core.receipts import Receipt
 from turnout.core.runs import RunRow
 from turnout.core.tools import Holder
-from turnout.errors import NotFoundError, StaleEpochError, StoreError
+from turnout.errors import ConflictError, NotFoundError, StaleEpochError, StoreError
 
 __all__ = [
     "MemoryAffinityStore",
+    "MemoryEvidenceStore",
+    "MemoryPoliciesStore",
     "MemoryProbesStore",
     "MemoryReceiptsStore",
     "MemoryRecordStore",
-    "MemorySessionLedgerStore",
+    "MemoryResponsesStore",
 ]
 
 
@@ -45,70 +49,80 @@ class MemoryReceiptsStore:
         return tuple(sorted(found, key=lambda receipt: receipt.at))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reserved:
-    scope: str
-    session: SessionId
-    amount: Micros
-
-
-class MemorySessionLedgerStore:
-    """A session's totals, summed from its reservations."""
-
-    def __init__(self) -> None:
-        self._reserved: dict[RequestId, _Reserved] = {}
-
-    async def reserve(
-        self,
-        scope: str,
-        session: SessionId,
-        request_id: RequestId,
-        worst: Micros,
-        caps: SessionCaps,
-    ) -> Reservation:
-        """Count a request and reserve its worst-case cost, or refuse.
-
-        `StoreError` where the request has a reservation.
-        """
-        totals = await self.totals(scope, session)
-        exceeded = caps.exceeded_by(totals)
-        if exceeded:
-            return Reservation(granted=False, exceeded=exceeded, totals=totals)
-        if request_id in self._reserved:
-            raise StoreError(f"Request {request_id} already has a reservation.")
-        self._reserved[request_id] = _Reserved(scope, session, worst)
-        return Reservation(granted=True, exceeded="", totals=totals)
-
-    async def settle(self, request_id: RequestId, actual: Micros) -> None:
-        """Replace a reservation by what the request cost; `NotFoundError` where there is none."""
-        if request_id not in self._reserved:
-            raise NotFoundError(f"Request {request_id} has no reservation.")
-        self._reserved[request_id] = replace(self._reserved[request_id], amount=actual)
-
-    async def totals(self, scope: str, session: SessionId) -> SessionTotals:
-        """Return what a session has used."""
-        amounts = [
-            reserved.amount
-            for reserved in self._reserved.values()
-            if (reserved.scope, reserved.session) == (scope, session)
-        ]
-        return SessionTotals(len(amounts), Micros(sum(amounts)))
-
-
 class MemoryAffinityStore:
-    """The holder of each tool call, within a scope."""
+    """The holder of each tool call, and the thoughts before it, within a scope."""
 
     def __init__(self) -> None:
-        self._holders: dict[tuple[str, ToolCallId], Holder] = {}
+        self._made: dict[tuple[str, ToolCallId], MadeCalls] = {}
 
-    async def remember(self, scope: str, calls: Sequence[ToolCallId], holder: Holder) -> None:
-        """Note the model that made these calls; the last note about a call counts."""
-        self._holders.update(((scope, call), holder) for call in calls)
+    async def remember(self, made: MadeCalls) -> None:
+        """Note who made these calls; the last note about a call counts."""
+        self._made.update(((made.scope, call), made) for call in made.calls)
 
     async def holder(self, scope: str, calls: Sequence[ToolCallId]) -> Holder | None:
         """Return the model that made the first known of these calls; None where none is known."""
-        known = (self._holders.get((scope, call)) for call in calls)
-        return next((holder for holder in known if holder), None)
+        known = (self._made.get((scope, call)) for call in calls)
+        return next((made.holder for made in known if made), None)
+
+    async def reasoning(self, scope: str, calls: Sequence[ToolCallId]) -> Mapping[ToolCallId, str]:
+        """Return what the model thought before each of these calls, where that was kept."""
+        known = {call: self._made.get((scope, call)) for call in calls}
+        return {call: made.reasoning for call, made in known.items() if made and made.reasoning}
+
+
+class MemoryResponsesStore:
+    """Stored responses, by scope and id."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, RequestId], tuple[StoredResponse, datetime]] = {}
+
+    async def put(self, stored: StoredResponse, at: datetime) -> None:
+        """Keep a response."""
+        self.kept[stored.scope, stored.id] = stored, at
+
+    async def get(self, scope: str, wanted: RequestId) -> StoredResponse | None:
+        """Return a response; None where the scope has none of that id."""
+        found = self.kept.get((scope, wanted))
+        return None if found is None else found[0]
+
+    async def delete(self, scope: str, wanted: RequestId) -> bool:
+        """Forget a response; False where the scope has none of that id."""
+        return self.kept.pop((scope, wanted), None) is not None
+
+    async def forget(self, before: datetime) -> int:
+        """Forget the responses of before that moment; return how many there were."""
+        old = [place for place, (_, at) in self.kept.items() if at < before]
+        for place in old:
+            del self.kept[place]
+        return len(old)
+
+
+class MemoryEvidenceStore:
+    """Rates by key, and the newest quality of each subject and task kind."""
+
+    def __init__(self) -> None:
+        self._rates: dict[str, Rates] = {}
+        self._qualities: dict[tuple[str, TaskKind], QualityResult] = {}
+
+    async def rates(self, keys: Collection[str]) -> Mapping[str, Rates]:
+        """Return what is kept of these deployments; those of which nothing is are left out."""
+        return {key: self._rates[key] for key in keys if key in self._rates}
+
+    async def merge_rates(self, seen: Mapping[str, Sequence[Observation]]) -> Mapping[str, Rates]:
+        """Add observations to what is kept, and return what is kept of these deployments now."""
+        merged = {key: fold(self._rates.get(key, Rates()), rows) for key, rows in seen.items()}
+        self._rates |= merged
+        return merged
+
+    async def put_quality(self, result: QualityResult) -> None:
+        """Keep an evaluation's result; of a subject and task kind the newest is kept."""
+        key = (result.subject, result.task)
+        if key not in self._qualities or self._qualities[key].at <= result.at:
+            self._qualities[key] = result
+
+    async def qualities(self) -> Sequence[QualityResult]:
+        """Return every result that is kept."""
+        return tuple(self._qualities[key] for key in sorted(self._qualities))
 
 
 class MemoryProbesStore:
@@ -124,6 +138,43 @@ class MemoryProbesStore:
     async def get(self, key: str) -> str | None:
         """Return the result kept under a key; None where there is none."""
         return self._texts.get(key)
+
+
+class MemoryPoliciesStore:
+    """Revisions by policy."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[str, list[PolicyRevision]] = {}
+
+    async def add(self, revisions: Sequence[PolicyRevision]) -> None:
+        """Write revisions, all or none.
+
+        `ConflictError` where one does not follow the newest of its policy.
+        """
+        kept = {name: list(of_one) for name, of_one in self._revisions.items()}
+        for revision in revisions:
+            of_one = kept.setdefault(revision.policy.name, [])
+            if revision.policy.revision != len(of_one) + 1:
+                raise ConflictError(f"The policy {revision.policy.name!r} was changed meanwhile.")
+            of_one.append(revision)
+        self._revisions = kept
+
+    async def newest(self) -> Sequence[PolicyRevision]:
+        """Return the newest revision of every policy, by name."""
+        return tuple(of_one[-1] for _, of_one in sorted(self._revisions.items()))
+
+    async def history(self, name: str, *, limit: int = 100) -> Sequence[PolicyRevision]:
+        """Return a policy's revisions, newest first; empty where there is none."""
+        return tuple(reversed(self._revisions.get(name, ())))[:limit]
+
+    async def get(self, name: str, number: int) -> PolicyRevision | None:
+        """Return one revision; None where there is none."""
+        of_one = self._revisions.get(name, ())
+        return of_one[number - 1] if 0 < number <= len(of_one) else None
+
+    async def count(self) -> int:
+        """Return how many revisions there are of all policies."""
+        return sum(map(len, self._revisions.values()))
 
 
 class MemoryRecordStore:

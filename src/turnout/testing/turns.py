@@ -21,6 +21,8 @@ Fault = Literal[
     "content_type",
     "bad_json",
     "no_done",
+    "no_end",
+    "oversized",
     "error_in_band",
     "usage_twice",
     "no_usage",
@@ -35,6 +37,7 @@ cut: the body ends in the middle, before the last piece of the text or of a call
 stall, stall_midway: silence before a byte, or after the first half. drip: one byte a write.
 html: a page with status 200. content_type: right bytes, declared as `text/plain`.
 bad_json: one line, or the whole body, is no JSON. no_done: the stream ends without `[DONE]`.
+no_end: the answer is whole and the connection stays open. oversized: more than anyone reads.
 error_in_band: an error object after the first half of the stream. usage_twice, no_usage.
 no_index, zero_index: call fragments without an index, or all with index 0.
 call_in_text: calls are printed in the text between `<tool_call>` marks.

@@ -3,7 +3,7 @@
 import asyncio
 import importlib.util
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,20 +17,16 @@ from turnout.agent.loop import LoopStrategy
 from turnout.agent.repair import RepairStrategy
 from turnout.core.clock import Clock, SystemClock
 from turnout.core.events import Event
-from turnout.core.receipts import Receipt
 from turnout.core.runs import TestReport
 from turnout.errors import ModelUnavailableError, TurnoutError
-from turnout.gateway.access import Authenticate, open_access, shared_key
-from turnout.gateway.app import build_app
-from turnout.gateway.catalog import Catalog, Provider, ToolSupport
-from turnout.gateway.engine import Engine, EngineStores
-from turnout.gateway.measure.live import LiveEvidence
-from turnout.gateway.measure.settle import Settled, discover, settle
+from turnout.gateway.access import Authenticate, open_access
+from turnout.gateway.catalog import Provider
+from turnout.gateway.evidence import Snapshot
+from turnout.gateway.measure.settle import discover
 from turnout.gateway.measure.unavailable import no_tool_support
-from turnout.gateway.providers.openai_compatible import OpenAICompatible
+from turnout.gateway.providers.http import HttpUpstream
 from turnout.gateway.server import serve
 from turnout.localmodel.models import find_installed, models_folder
-from turnout.localmodel.serve import LocalServer
 from turnout.runs.owners import FileOwners, close_abandoned
 from turnout.runs.ports import Explanation, ModelAccess, Report, StrategyName
 from turnout.runs.record import RunRecords
@@ -42,50 +38,29 @@ from turnout.sandbox.setup.manifests import changed_manifests, may_declare
 from turnout.sandbox.steering import read_steering
 from turnout.sandbox.testrun import detect_test_command, list_test_files, run_tests
 from turnout.settings import Endpoint, Settings
-from turnout.store.affinity import AffinityStore
 from turnout.store.database import Database, open_database
-from turnout.store.probes import ProbesStore
-from turnout.store.receipts import ReceiptsStore
 from turnout.store.record import RecordStore
-from turnout.store.sessions import SessionLedgerStore
+from turnout.wiring.gateway import Site, app_of, ground_of, site_of
 from turnout.wiring.sandboxes import check_egress, open_sandboxes, run_egress
 from turnout.wiring.sources import (
     NO_MODEL,
-    abilities,
-    check_keys,
     check_names,
     choose,
     in_force,
     known_catalog,
-    local_catalog,
-    no_model,
     provider_of,
-    was_discovered,
 )
-from turnout.wiring.state import state_folder_of
+from turnout.wiring.state import DATABASE, state_folder_of
 
 __all__ = [
     "ModelSource",
-    "OpenGateway",
     "examine_models",
     "list_models",
-    "open_gateway",
     "open_records",
     "open_service",
 ]
 
-_DATABASE: Final = "turnout.db"
-
 _EXAMINED_SECONDS: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class OpenGateway:
-    """A gateway that serves."""
-
-    base_url: str
-    """Without `/v1`."""
-    models: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +85,7 @@ async def open_service(settings: Settings, report: Report) -> AsyncIterator[RunS
     async with AsyncExitStack() as stack:
         check_egress(settings)
         folder = state_folder_of(settings)
-        database = await stack.enter_async_context(open_database(folder / _DATABASE))
+        database = await stack.enter_async_context(open_database(folder / DATABASE))
         driver = await stack.enter_async_context(open_sandboxes(settings))
         workshop = Workshop(
             driver=driver,
@@ -130,41 +105,13 @@ async def open_service(settings: Settings, report: Report) -> AsyncIterator[RunS
 @asynccontextmanager
 async def open_records(settings: Settings) -> AsyncIterator[RunRecords]:
     """Open the records of past runs."""
-    async with open_database(state_folder_of(settings) / _DATABASE) as database:
+    async with open_database(state_folder_of(settings) / DATABASE) as database:
         yield RunRecords(RecordStore(database))
-
-
-@asynccontextmanager
-async def open_gateway(
-    settings: Settings,
-    *,
-    host: str,
-    port: int,
-    key: str,
-    report: Report,
-    on_receipt: Callable[[Receipt], None] | None = None,
-) -> AsyncIterator[OpenGateway]:
-    """Serve the gateway on an address; without a key only to programs of this machine.
-
-    `on_receipt` is told of each request, and must not wait.
-    """
-    clock = SystemClock()
-    authenticate = shared_key(key) if key else open_access()
-    async with (
-        open_database(state_folder_of(settings) / _DATABASE) as database,
-        AsyncExitStack() as stack,
-    ):
-        ground = _Ground(settings, database, clock, stack)
-        site = await _build_site(ground, report, "unknown", on_receipt)
-        app = build_app(site.engine, authenticate)
-        stack.push_async_callback(site.engine.close)
-        bound = await stack.enter_async_context(serve(app, host=host, port=port))
-        yield OpenGateway(bound.base_url, site.engine.model_names()[1:])
 
 
 async def list_models(endpoint: Endpoint, *, seconds: float) -> tuple[str, ...]:
     """Return the models that an endpoint lists; empty where it does not answer in time."""
-    async with OpenAICompatible(SystemClock()) as upstream:
+    async with HttpUpstream(SystemClock()) as upstream:
         try:
             async with asyncio.timeout(seconds):
                 return await discover(upstream, provider_of(endpoint, connect_timeout=seconds))
@@ -184,7 +131,7 @@ async def examine_models(settings: Settings) -> Sequence[ModelSource]:
         return [replace(local, needed=True), await _examine_choice(settings)]
     else:
         return [ModelSource("any", False, "no model is configured", NO_MODEL), local]
-    async with OpenAICompatible(SystemClock()) as upstream:
+    async with HttpUpstream(SystemClock()) as upstream:
         asked = await asyncio.gather(*(_examine(upstream, p) for p in providers))
     enough = any(source.ok for source in asked)
     sources = [replace(source, needed=source.ok or not enough) for source in asked]
@@ -195,7 +142,7 @@ async def _examine_choice(settings: Settings) -> ModelSource:
     """Find out whether the policy lets any model work on a run; tool support is not tried out."""
     name = "choice"
     try:
-        async with OpenAICompatible(SystemClock()) as upstream:
+        async with HttpUpstream(SystemClock()) as upstream:
             catalog = await known_catalog(settings, upstream)
         settings = in_force(settings)
         check_names(settings, catalog)
@@ -203,7 +150,7 @@ async def _examine_choice(settings: Settings) -> ModelSource:
             replace(d, tools="confirmed") if d.tools == "unknown" else d
             for d in catalog.deployments
         )
-        strategy = choose(settings, replace(catalog, deployments=hopeful), {})
+        strategy = choose(settings, replace(catalog, deployments=hopeful), Snapshot())
     except TurnoutError as error:
         return ModelSource(name, False, error.message, error.mend)
     untried = hopeful != catalog.deployments
@@ -222,10 +169,14 @@ def _examine_local(settings: Settings) -> ModelSource:
     return ModelSource(name, True, installed.model.name, needed=False)
 
 
-async def _examine(upstream: OpenAICompatible, provider: Provider) -> ModelSource:
+async def _examine(upstream: HttpUpstream, provider: Provider) -> ModelSource:
     if provider.unset_key:
         unset = f"{provider.unset_key} is not set"
         return ModelSource(provider.name, False, unset, f"Export {provider.unset_key}.")
+    if provider.account is not None:
+        # Cloud accounts list no models, and anything else would cost money.
+        reached = f"{provider.base_url}, by an account of {provider.account.kind}; not tried"
+        return ModelSource(provider.name, True, reached)
     try:
         async with asyncio.timeout(_EXAMINED_SECONDS):
             names = await discover(upstream, provider)
@@ -290,35 +241,16 @@ class _Suite:
         return await run_tests(sandbox, command, timeout=self._timeout)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """What a gateway is built on."""
-
-    settings: Settings
-    database: Database
-    clock: Clock
-    stack: AsyncExitStack
-    """Ends what was started, with the process's command."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Site:
-    """A gateway's engine and what it knows."""
-
-    engine: Engine
-    settled: Settled
-    evidence: LiveEvidence
-    settings: Settings
-    """With the policy that is in force for these models."""
-
-
 class _Models:
     """Models behind a gateway of our own on a private socket, opened at first use."""
 
     def __init__(
         self, settings: Settings, database: Database, clock: Clock, stack: AsyncExitStack
     ) -> None:
-        self._ground = _Ground(settings, database, clock, stack)
+        self._settings = settings
+        self._database = database
+        self._clock = clock
+        self._stack = stack
         self._opening = asyncio.Lock()
         self._access: ModelAccess | None = None
 
@@ -329,19 +261,18 @@ class _Models:
             return self._access
 
     async def _open(self, report: Report) -> ModelAccess:
-        ground = self._ground
-        site = await _build_site(ground, report, "absent")
-        strategy = _strategy(site)
-        folder = ground.stack.enter_context(tempfile.TemporaryDirectory(prefix="turnout-"))
-        app = build_app(site.engine, _private())
-        ground.stack.push_async_callback(site.engine.close)
+        stack = self._stack
+        ground = await ground_of(self._settings, self._database, self._clock, stack)
+        site = await site_of(ground, report, "absent")
+        strategy = _strategy(ground.settings, site)
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turnout-"))
         uds = Path(folder) / "gateway.sock"
-        bound = await ground.stack.enter_async_context(serve(app, uds=uds))
+        bound = await stack.enter_async_context(serve(app_of(site, _private()), uds=uds))
         client = HttpModelClient(
-            base_url=f"{bound.base_url}/v1", uds=uds, api_key="", clock=ground.clock
+            base_url=f"{bound.base_url}/v1", uds=uds, api_key="", clock=self._clock
         )
-        await ground.stack.enter_async_context(client)
-        return ModelAccess(client, strategy, _warnings(site))
+        await stack.enter_async_context(client)
+        return ModelAccess(client, strategy, _warnings(ground.settings, site))
 
 
 def _private() -> Authenticate:
@@ -349,54 +280,10 @@ def _private() -> Authenticate:
     return open_access(name="agent")
 
 
-async def _build_site(
-    ground: _Ground,
-    report: Report,
-    local_tools: ToolSupport,
-    on_receipt: Callable[[Receipt], None] | None = None,
-) -> _Site:
-    """Find the models, settle what is unknown of them, and make the engine.
-
-    `local_tools` says whether the local model's tool support is worth a probe.
-    """
-    upstream = await ground.stack.enter_async_context(OpenAICompatible(ground.clock))
-    settings = in_force(ground.settings)
-    if settings.catalog.deployments or settings.endpoint is not None:
-        catalog = await known_catalog(settings, upstream)
-    else:
-        catalog = await _local_catalog(ground, report, local_tools)
-    check_names(settings, catalog)
-    check_keys(catalog)
-    settled = await settle(
-        catalog,
-        upstream,
-        ProbesStore(ground.database),
-        ground.clock,
-        lambda: report("making sure of what the models can do"),
-    )
-    if was_discovered(settings) and len(catalog.deployments) > 1:
-        report(f"{abilities(settled.catalog)}; set LLM_MODEL to use one only")
-    evidence = LiveEvidence(ground.clock, settled.results)
-    engine = Engine(
-        policy=settings.policy,
-        catalog=settled.catalog,
-        upstream=upstream,
-        evidence=evidence,
-        stores=EngineStores(
-            ReceiptsStore(ground.database),
-            SessionLedgerStore(ground.database),
-            AffinityStore(ground.database),
-            on_receipt,
-        ),
-        clock=ground.clock,
-    )
-    return _Site(engine, settled, evidence, settings)
-
-
-def _strategy(site: _Site) -> StrategyName:
-    settings, settled = site.settings, site.settled
+def _strategy(settings: Settings, site: Site) -> StrategyName:
+    settled = site.settled
     try:
-        return choose(settings, settled.catalog, site.evidence.snapshot())
+        return choose(settings, settled.catalog, site.measures.evidence.snapshot())
     except ModelUnavailableError:
         if [result.tools for result in settled.results] == ["absent"]:
             (result,) = settled.results
@@ -407,7 +294,7 @@ def _strategy(site: _Site) -> StrategyName:
         raise
 
 
-def _warnings(site: _Site) -> tuple[str, ...]:
+def _warnings(settings: Settings, site: Site) -> tuple[str, ...]:
     unpriced = [d.id for d in site.settled.catalog.deployments if d.price is None]
     warnings = [f"{error.message} {error.mend}" for error in site.settled.failures.values()]
     catalog = site.settled.catalog
@@ -417,17 +304,8 @@ def _warnings(site: _Site) -> tuple[str, ...]:
         for name in used
         if catalog.providers[name].unset_key
     ]
-    if unpriced and site.settings.policy.session.max_spend is not None:
+    if unpriced and settings.policy.session.max_spend is not None:
         warnings.append(
             f"The price of {', '.join(unpriced)} is unknown: no cap on spend can count it."
         )
     return tuple(warnings)
-
-
-async def _local_catalog(ground: _Ground, report: Report, tools: ToolSupport) -> Catalog:
-    installed = find_installed(models_folder(ground.settings.home))
-    if installed is None:
-        raise no_model()
-    report(f"starting the local model {installed.model.name}")
-    server = await ground.stack.enter_async_context(LocalServer(installed.path))
-    return local_catalog(server.model_name, server.base_url, tools)

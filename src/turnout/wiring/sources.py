@@ -1,18 +1,18 @@
 """Which models a run may use: those of turnout.toml, of an endpoint, or of this machine."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from turnout.core.ids import DeploymentId, ProviderName
+from turnout.core.ids import ProviderName
 from turnout.core.json import JsonObject
+from turnout.core.policies import Policy
 from turnout.errors import ConfigError, ModelUnavailableError
 from turnout.gateway.catalog import Catalog, Provider, ToolSupport
 from turnout.gateway.config.catalog_file import parse_catalog
 from turnout.gateway.config.policy_file import check_models
 from turnout.gateway.config.tables import close_match
 from turnout.gateway.decide import mend_of
-from turnout.gateway.evidence import Evidence
+from turnout.gateway.evidence import Snapshot
 from turnout.gateway.measure.settle import discover
 from turnout.gateway.measure.unavailable import ENVIRONMENT_PROVIDER
 from turnout.gateway.ports import Upstream
@@ -24,6 +24,7 @@ from turnout.settings import Endpoint, Settings
 __all__ = [
     "NO_MODEL",
     "abilities",
+    "adjusted",
     "check_keys",
     "check_names",
     "choose",
@@ -63,10 +64,19 @@ async def known_catalog(settings: Settings, upstream: Upstream) -> Catalog:
 
 
 def in_force(settings: Settings) -> Settings:
-    """Return the settings with the policy that counts: an endpoint alone has no price to state."""
+    """Return the settings with the policies that count."""
+    return replace(
+        settings,
+        policy=adjusted(settings, settings.policy),
+        policies=tuple(adjusted(settings, policy) for policy in settings.policies),
+    )
+
+
+def adjusted(settings: Settings, policy: Policy) -> Policy:
+    """Return a policy as it counts: an endpoint alone has no price to state."""
     if settings.catalog.deployments or settings.endpoint is None:
-        return settings
-    return replace(settings, policy=replace(settings.policy, allow_unpriced=True))
+        return policy
+    return replace(policy, allow_unpriced=True)
 
 
 def was_discovered(settings: Settings) -> bool:
@@ -85,8 +95,9 @@ def abilities(catalog: Catalog) -> str:
 
 
 def check_names(settings: Settings, catalog: Catalog) -> None:
-    """Raise `ConfigError` where the policy or a step asks for a model that is not there."""
-    check_models(settings.policy, catalog)
+    """Raise `ConfigError` where a policy or a step asks for a model that is not there."""
+    for policy in settings.policies:
+        check_models(policy, catalog)
     names = {"auto", *(d.model for d in catalog.deployments), *(d.id for d in catalog.deployments)}
     for kind, step in settings.agent.steps.items():
         if step.model not in names:
@@ -108,9 +119,7 @@ def check_keys(catalog: Catalog) -> None:
         )
 
 
-def choose(
-    settings: Settings, catalog: Catalog, evidence: Mapping[DeploymentId, Evidence]
-) -> StrategyName:
+def choose(settings: Settings, catalog: Catalog, evidence: Snapshot) -> StrategyName:
     """Return the strategy for an act step; `ModelUnavailableError` where no model may take it."""
     model = settings.agent.steps["act"].model
     try:
@@ -123,7 +132,12 @@ def choose(
 def provider_of(endpoint: Endpoint, *, connect_timeout: float = 10.0) -> Provider:
     """Return the provider that an endpoint of the environment is."""
     return Provider(
-        ProviderName(ENVIRONMENT_PROVIDER), endpoint.base_url, endpoint.api_key, connect_timeout
+        ProviderName(ENVIRONMENT_PROVIDER),
+        endpoint.base_url,
+        endpoint.api_key,
+        connect_timeout,
+        shape=endpoint.shape,
+        key_header="x-api-key" if endpoint.shape == "messages" else "bearer",
     )
 
 

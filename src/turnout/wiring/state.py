@@ -1,11 +1,28 @@
-"""The state folder, made at first use."""
+"""The state folder: made at first use, and kept from filling up."""
 
+import logging
+from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
-from turnout.errors import UnfitError
+from turnout.core.clock import Clock
+from turnout.errors import StoreError, UnfitError
 from turnout.settings import Settings
+from turnout.store.database import Database
+from turnout.store.replies import RepliesStore
+from turnout.store.responses import ResponsesStore
+from turnout.store.turns import TurnsStore
 
-__all__ = ["state_folder_of"]
+__all__ = ["DATABASE", "keep_house", "state_folder_of"]
+
+DATABASE: Final = "turnout.db"
+"""The database's name in it."""
+
+_EVERY: Final = 600.0
+"""Seconds."""
+_RESPONSES_FOR: Final = timedelta(days=30)
+_TURNS_FOR: Final = timedelta(days=7)
+_LOG: Final = logging.getLogger(__name__)
 
 
 def state_folder_of(settings: Settings) -> Path:
@@ -21,3 +38,18 @@ def state_folder_of(settings: Settings) -> Path:
             mend="Set TURNOUT_HOME to a folder that you can write.",
         ) from error
     return home
+
+
+async def keep_house(database: Database, clock: Clock) -> None:
+    """Forget old conversations now and every few minutes, until cancelled."""
+    responses, turns = ResponsesStore(database), TurnsStore(database, clock)
+    replies = RepliesStore(database)
+    while True:
+        now = clock.now()
+        try:
+            await responses.forget(now - _RESPONSES_FOR)
+            await turns.forget(now - _TURNS_FOR)
+            await replies.forget(now)
+        except StoreError as error:
+            _LOG.warning("Old conversations stay: %s", error)
+        await clock.sleep(_EVERY)

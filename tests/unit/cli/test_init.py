@@ -72,4 +72,4 @@ def test_commented_lines_show_real_settings(tmp_path: Path) -> None:
     settings = load_settings(environment={"MY_API_KEY": "k"}, directory=tmp_path)
     assert settings.limits.pids == 512
     assert settings.catalog.deployments[0].id == "mine/model-id"
-    assert settings.policy.min_tool_success == 0.9
+    assert settings.policy.evidence.min_tool_success == 0.9

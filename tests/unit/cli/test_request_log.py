@@ -61,6 +61,11 @@ def test_an_unknown_price_and_a_fallback_are_said() -> None:
     assert line_of(odd).endswith("m  200  812 ms  unpriced  fallback")
 
 
+def test_an_answer_that_was_given_before_is_said() -> None:
+    """It cost nothing, which would look odd."""
+    assert line_of(replace(RECEIPT, replay_of="req-0")).endswith("  replayed")
+
+
 def test_a_failure_is_named_by_its_code() -> None:
     """In the place of the model; a name that steers the terminal is shown, not obeyed."""
     failed = replace(RECEIPT, routing=None, http_status=503, error_code="no_eligible_model")

@@ -13,23 +13,22 @@ from turnout.core.money import Micros, Price
 from turnout.core.policies import Policy, SessionCaps
 from turnout.core.receipts import Receipt
 from turnout.errors import GatewayError, StoreError
-from turnout.gateway.catalog import Catalog, Deployment, Provider
-from turnout.gateway.engine import Engine, EngineStores
+from turnout.gateway.catalog import Catalog, Provider
 from turnout.gateway.exchange import (
     Caller,
+    ServerEvent,
     StreamDelta,
     StreamEnd,
     UpstreamError,
     UpstreamReply,
 )
 from turnout.gateway.measure.live import LiveEvidence
+from turnout.gateway.stages.attempts.fallback import Limits
+from turnout.testing.books import MemoryBooks
 from turnout.testing.clock import FrozenClock
 from turnout.testing.exchange import PLAIN_REQUEST, deployment
-from turnout.testing.stores import (
-    MemoryAffinityStore,
-    MemoryReceiptsStore,
-    MemorySessionLedgerStore,
-)
+from turnout.testing.gateway import GatewaySetup, engine_of
+from turnout.testing.stores import MemoryReceiptsStore
 
 CALLER, ID, SESSION = Caller("k"), RequestId("req-1"), SessionId("s")
 CATALOG = Catalog(
@@ -54,7 +53,9 @@ class ScriptedUpstream:
     hold: bool = False
     closed: int = 0
 
-    async def complete(self, _: Provider, __: Deployment, ___: JsonObject) -> UpstreamReply:
+    async def complete(
+        self, _: Provider, __: str, ___: JsonObject, ____: Mapping[str, str]
+    ) -> UpstreamReply:
         """Fail, wait for ever, or answer."""
         if self.errors:
             raise self.errors.pop(0)
@@ -63,12 +64,12 @@ class ScriptedUpstream:
         return UpstreamReply(WHOLE, 1)
 
     async def stream(
-        self, _: Provider, __: Deployment, ___: JsonObject
-    ) -> AsyncGenerator[JsonObject, None]:
+        self, _: Provider, __: str, ___: JsonObject, ____: Mapping[str, str]
+    ) -> AsyncGenerator[ServerEvent, None]:
         """Yield the chunks; wait for ever after the first where told to."""
         try:
             for chunk in CHUNKS:
-                yield chunk
+                yield ServerEvent("", chunk)
                 if self.hold:
                     await asyncio.Event().wait()
         finally:
@@ -97,11 +98,15 @@ class SlowReceipts(MemoryReceiptsStore):
 
 
 class BrokenReceipts(MemoryReceiptsStore):
-    """Cannot write."""
+    """Cannot write until its disk has room."""
+
+    full = True
 
     async def add(self, receipt: Receipt) -> None:
         """Fail."""
-        raise StoreError("The disk is full.")
+        if self.full:
+            raise StoreError("The disk is full.")
+        await super().add(receipt)
 
 
 @dataclass
@@ -113,20 +118,18 @@ class Rig:
     policy: Policy = field(default_factory=Policy)
 
     def __post_init__(self) -> None:
-        self.clock = FrozenClock()
-        self.ledger = MemorySessionLedgerStore()
-        self.evidence = LiveEvidence(self.clock)
+        self.books = MemoryBooks(self.receipts)
         self.observed: list[Receipt] = []
-        self.engine = Engine(
-            policy=self.policy,
-            catalog=CATALOG,
-            upstream=self.upstream,
-            evidence=self.evidence,
-            stores=EngineStores(
-                self.receipts, self.ledger, MemoryAffinityStore(), self.observed.append
-            ),
+        self.clock = FrozenClock()
+        self.evidence = LiveEvidence(self.clock)
+        setup = GatewaySetup(
+            self.policy,
+            limits=Limits(),
             clock=self.clock,
+            evidence=self.evidence,
+            on_receipt=self.observed.append,
         )
+        self.engine = engine_of(CATALOG, self.upstream, self.books, setup)
 
     def written(self) -> Mapping[RequestId, Receipt]:
         """Return all receipts."""
@@ -166,6 +169,23 @@ async def test_a_receipt_that_cannot_be_written_fails_the_request() -> None:
         await rig.engine.complete(CALLER, PLAIN_REQUEST, ID)
 
 
+async def test_no_model_is_paid_while_nothing_can_be_written() -> None:
+    """A refusal's own receipt finds out when there is room again."""
+    receipts = BrokenReceipts()
+    rig = Rig(receipts=receipts)
+    with pytest.raises(StoreError):
+        await rig.engine.complete(CALLER, PLAIN_REQUEST, ID)
+    rig.upstream.errors.append(UpstreamError("must not be asked", status=400))
+    with pytest.raises(StoreError):
+        await rig.engine.complete(CALLER, PLAIN_REQUEST, ID)
+    receipts.full = False
+    with pytest.raises(GatewayError) as refused:
+        await rig.engine.complete(CALLER, PLAIN_REQUEST, ID)
+    assert (refused.value.status, refused.value.code) == (503, "store_unavailable")
+    rig.upstream.errors.clear()
+    await rig.engine.complete(CALLER, PLAIN_REQUEST, RequestId("req-2"))
+
+
 async def test_a_cancelled_request_is_on_record_with_an_estimate() -> None:
     """Even where it is cancelled again while that is written."""
     receipts = SlowReceipts()
@@ -186,7 +206,7 @@ async def test_a_cancelled_request_is_on_record_with_an_estimate() -> None:
         True,
         1_000,
     )
-    assert await rig.ledger.totals("k", SESSION) == (1, 1_000)
+    assert await rig.books.totals("k", SESSION) == (1, 1_000)
 
 
 async def test_closing_a_stream_closes_the_upstream_and_records_it() -> None:
@@ -207,7 +227,7 @@ async def test_a_failed_request_costs_nothing_and_frees_its_reservation() -> Non
         await rig.engine.complete(CALLER, replace(PLAIN_REQUEST, session=SESSION), ID)
     assert rig.written()[ID].cost_micros == 0
     assert len(rig.written()[ID].attempts) == 2
-    assert await rig.ledger.totals("k", SESSION) == (1, 0)
+    assert await rig.books.totals("k", SESSION) == (1, 0)
     assert rig.clock.slept == [0.5]
 
 
@@ -215,7 +235,7 @@ async def test_what_an_answer_shows_becomes_evidence() -> None:
     """The wait for a short answer stands for the time to its first token."""
     rig = Rig()
     await rig.engine.complete(CALLER, PLAIN_REQUEST, ID)
-    (seen,) = rig.evidence.snapshot().values()
+    (seen,) = rig.evidence.snapshot().of.values()
     assert (seen.deployment, seen.latency_samples) == ("p/m", 1)
 
 
@@ -244,6 +264,7 @@ async def test_a_deployment_that_was_not_reached_is_lost_until_it_answers() -> N
         rig = Rig(ScriptedUpstream([UpstreamError("x", status=status) for _ in range(2)]))
         with pytest.raises(GatewayError):
             await rig.engine.complete(CALLER, PLAIN_REQUEST, ID)
-        assert any(seen.lost for seen in rig.evidence.snapshot().values()) == lost
+        ailing = rig.evidence.circuits.ailing().values()
+        assert any(seen.state == "lost" for seen in ailing) == lost
         await rig.engine.complete(CALLER, PLAIN_REQUEST, RequestId("req-2"))
-        assert not any(seen.lost for seen in rig.evidence.snapshot().values())
+        assert not rig.evidence.circuits.ailing()

@@ -2,6 +2,8 @@
 
 import asyncio
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -109,3 +111,15 @@ async def test_a_small_answer_on_a_kept_connection_is_sent_at_once() -> None:
             seconds.append(time.monotonic() - began)
         writer.close()
     assert min(seconds[1:]) < 0.03
+
+
+def test_a_process_may_hold_as_many_connections_as_the_machine_lets_it() -> None:
+    """The usual limit is reached by five hundred streams."""
+    program = (
+        "import resource as r; _, hard = r.getrlimit(r.RLIMIT_NOFILE);"
+        "r.setrlimit(r.RLIMIT_NOFILE, (64, hard));"
+        "from turnout.gateway.server import hold_many_connections as more; more();"
+        "assert r.getrlimit(r.RLIMIT_NOFILE) == (hard, hard)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.dialects import sqlite
 
-from turnout.store.columns import EscapedText, UtcDateTime
+from turnout.store.columns import EscapedText, PackedText, UtcDateTime
 
 ANY_TEXT = st.text(st.one_of(st.characters(categories=None), st.sampled_from("\\\0\udcff0c")))
 DIALECT = sqlite.dialect()
@@ -40,3 +40,16 @@ def test_a_moment_is_stored_in_utc_and_comes_back_aware():
     assert column.process_bind_param(there, DIALECT) == there
     assert column.process_result_value(datetime(2026, 7, 1, 12, 0), DIALECT) == there
     assert column.process_result_value(there, DIALECT).tzinfo is UTC
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_packed_text_reads_back_as_it_was_stored(text):
+    """Compressing loses nothing."""
+    packed = PackedText().process_bind_param(text, DIALECT)
+    assert PackedText().process_result_value(packed, DIALECT) == text
+
+
+def test_what_repeats_itself_takes_little_room():
+    """A conversation holds the same files and schemas again and again."""
+    packed = PackedText().process_bind_param("def f(): return 1\n" * 1_000, DIALECT)
+    assert len(packed) < 500

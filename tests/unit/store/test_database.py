@@ -118,6 +118,19 @@ async def test_a_lock_held_by_another_process_is_named(tmp_path):
             assert await ProbesStore(database).get("a") is None
 
 
+async def test_a_file_that_is_opened_twice_here_stays_shared_with_other_processes(tmp_path):
+    """Closing a file drops the locks of the whole process: another one would clear our log away."""
+    path = tmp_path / "turnout.db"
+    code = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT * FROM probes')"
+    async with open_database(path) as first, open_database(path):
+        await first.write(put("a"))
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(path))
+        assert await process.wait() == 0
+        await first.write(put("b"))
+        with closing(sqlite3.connect(path)) as seen:
+            assert seen.execute("SELECT count(*) FROM probes").fetchone() == (2,)
+
+
 async def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path):
     """Somebody else's file is not ours to overwrite."""
     path = tmp_path / "notes.txt"
@@ -181,13 +194,46 @@ async def test_a_relaxed_write_does_not_wait_for_the_disk_and_the_next_one_does(
     assert set(level[2:]) == {2} or level[2:] == [1, 2]
 
 
-async def test_a_lock_is_waited_for_once(tmp_path):
-    """A write that is alone in its group has nothing to gain from a second try."""
+@pytest.mark.parametrize("together", [1, 5])
+async def test_a_lock_is_waited_for_once(tmp_path, together):
+    """Writes that could not even begin have nothing to gain from a second try, each alone."""
     path = tmp_path / "turnout.db"
     async with open_database(path, busy_timeout=0.5) as database:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
-            with pytest.raises(StoreError, match="locked"):
-                await database.write(put("a"))
-            assert time.monotonic() - began < 0.9
+            writes = (database.write(put(f"{number}")) for number in range(together))
+            failures = await asyncio.gather(*writes, return_exceptions=True)
+            assert time.monotonic() - began < 1.4
+        assert all("locked" in str(failure) for failure in failures)
+
+
+async def test_a_write_of_a_group_that_fails_is_done_though_its_caller_is_gone(tmp_path):
+    """Where it is a sure one."""
+    async with open_database(tmp_path / "turnout.db") as database:
+        tasks = [asyncio.create_task(database.write(put(k), sure=True)) for k in ("a", "b", "b")]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        await asyncio.wait(tasks)
+        assert await database.read(keys) == ["a", "b"]
+
+
+async def test_what_was_done_for_a_caller_that_has_gone_is_told(tmp_path):
+    """So that it can be taken back; a write that never happened is not told."""
+    told, heard = [], []
+
+    def work(key):
+        return lambda connection: (put(key)(connection), key)[1]
+
+    async with open_database(tmp_path / "turnout.db") as database:
+        for turns in range(20):
+            writing = asyncio.create_task(database.write(work(f"{turns}"), unheard=told.append))
+            for _ in range(turns):
+                await asyncio.sleep(0.0001)
+            writing.cancel()
+            await asyncio.wait({writing})
+            if not writing.cancelled():
+                heard.append(writing.result())
+        written = await database.write(keys)
+    assert sorted(told + heard) == written
+    assert "19" in written

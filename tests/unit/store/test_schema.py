@@ -1,28 +1,33 @@
 import sqlite3
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, event
+from sqlalchemy import event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateTable
 from tests.samples import ENDED, NOON, STARTED, receipt
 
 import turnout.store
+from turnout.core.govern.closing import Charge, Closing, KeptReply, MadeCalls
+from turnout.core.govern.keys import KeyEntry, KeyLimits, KeyRecord
 from turnout.core.policies import SessionCaps
 from turnout.core.tools import Holder
 from turnout.errors import StoreError
 from turnout.store.affinity import AffinityStore
+from turnout.store.books import BooksStore
 from turnout.store.database import Database, open_database
 from turnout.store.dialects import sqlite_engine
+from turnout.store.keys import KeysStore
+from turnout.store.migrate import upgrade
 from turnout.store.probes import ProbesStore
 from turnout.store.receipts import ReceiptsStore
 from turnout.store.record import RecordStore
+from turnout.store.replies import RepliesStore
 from turnout.store.schema import HEAD, metadata
-from turnout.store.sessions import SessionLedgerStore
 
 MIGRATIONS = Path(turnout.store.__path__[0]) / "migrations"
 
@@ -35,19 +40,43 @@ def definitions(path):
     return {name: "".join(sql.split()) for name, sql in rows if sql}
 
 
+@asynccontextmanager
+async def migrated(path):
+    """Open a database whose tables all migrations have made in turn."""
+    engine = sqlite_engine(path, durability="normal", busy_timeout=1)
+    with engine.begin() as connection:
+        upgrade(connection)
+    engine.dispose()
+    async with open_database(path) as database:
+        yield database
+
+
 async def test_the_schema_is_what_all_migrations_make(tmp_path):
     """A table changed without a migration would be missing on every old file."""
-    async with open_database(tmp_path / "migrated.db") as database:
+    async with migrated(tmp_path / "migrated.db") as database:
         found = await database.read(
             lambda connection: compare_metadata(
                 MigrationContext.configure(connection, opts={"compare_type": True}), metadata
             )
         )
     assert found == []
-    engine = create_engine(f"sqlite:///{tmp_path}/created.db")
-    metadata.create_all(engine)
-    engine.dispose()
+    async with open_database(tmp_path / "created.db"):
+        pass
     assert definitions(tmp_path / "migrated.db") == definitions(tmp_path / "created.db")
+
+
+async def test_tables_that_were_made_at_once_need_no_migration(tmp_path):
+    """Alembic finds them as it leaves them itself."""
+    path = tmp_path / "turnout.db"
+    async with open_database(path):
+        pass
+    before = path.read_bytes()
+    engine = sqlite_engine(path, durability="normal", busy_timeout=1)
+    with engine.begin() as connection:
+        upgrade(connection)
+        assert not compare_metadata(MigrationContext.configure(connection), metadata)
+    engine.dispose()
+    assert path.read_bytes() == before
 
 
 def test_the_head_that_the_code_names_is_the_newest_migration():
@@ -101,7 +130,7 @@ async def test_every_statement_of_the_stores_is_one_for_postgresql_too(tmp_path)
 async def use_every_store(database):
     """Call every method of every store once."""
     record, receipts = RecordStore(database), ReceiptsStore(database)
-    ledger, affinity = SessionLedgerStore(database), AffinityStore(database)
+    affinity = AffinityStore(database)
     await record.begin("run-1", STARTED, NOON)
     await record.take_over("run-1")
     await record.append("run-1", 2, ENDED, NOON)
@@ -109,10 +138,27 @@ async def use_every_store(database):
     assert await record.rows() == (await record.row("run-1"),)
     await receipts.add(receipt())
     assert await receipts.of_session("s", key="k") == (await receipts.get("req-1"),)
-    await ledger.reserve("k", "s", "req-1", 1, SessionCaps())
-    await ledger.settle("req-1", 2)
-    assert (await ledger.totals("k", "s")).spend == 2
-    await affinity.remember("k", ["call"], Holder("m", "p/m"))
+    await affinity.remember(MadeCalls("k", ("call",), Holder("m", "p/m")))
     assert await affinity.holder("k", ["call"])
     await ProbesStore(database).put("a", "1")
     assert await ProbesStore(database).get("a") == "1"
+    await use_keys_and_books(database)
+
+
+async def use_keys_and_books(database):
+    """Call every method of the stores that govern requests once."""
+    keys, replies, books = KeysStore(database), RepliesStore(database), BooksStore(database)
+    key = KeyRecord("ci", "web", ("default",), KeyLimits(), NOON, "tk")
+    await keys.add(KeyEntry("digest", key))
+    await keys.put(key)
+    assert await keys.revision() == 2
+    assert await keys.all() == (KeyEntry("digest", key),)
+    claim = KeptReply("k", "once", "digest", "", NOON, "req-1")
+    assert (await replies.claim(claim, NOON)).state == "claimed"
+    await replies.renew([claim])
+    await replies.free(claim)
+    await replies.forget(NOON)
+    charge = Charge("session", "k", "s", SessionCaps())
+    assert (await books.open([charge], 5)).granted
+    await books.close(Closing(receipt("req-9"), (charge,), 5, 2))
+    assert (await books.totals("k", "s")).spend == 2

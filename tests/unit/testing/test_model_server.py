@@ -141,6 +141,35 @@ async def test_a_broken_connection_reaches_the_client(fault: Fault, stream: bool
             await post(server, {**ASK, "stream": stream})
 
 
+async def _never(answer: aiohttp.ClientResponse, raw: bytes) -> None:
+    while raw := await answer.content.readany():
+        assert b"[DONE]" not in raw
+
+
+async def test_an_answer_may_be_whole_and_its_connection_stay_open() -> None:
+    """Until the server ends."""
+    body = {**ASK, "stream": True}
+    async with (
+        ScriptedModelServer([Turn("Hi.", fault="no_end")]) as server,
+        aiohttp.ClientSession() as session,
+        session.post(f"{server.base_url}/chat/completions", json=body) as answer,
+    ):
+        raw = b""
+        while b'"finish_reason": "stop"' not in raw:
+            raw += await answer.content.readany()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(_never(answer, raw), 0.2)
+    assert b"[DONE]" not in raw
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_may_be_larger_than_anyone_reads(stream: bool) -> None:
+    """More than 32 MiB."""
+    async with ScriptedModelServer([Turn("Hi there, you.", fault="oversized")]) as server:
+        _, raw = await post(server, {**ASK, "stream": stream})
+    assert len(raw) > 32 * 2**20
+
+
 async def test_a_stall_ends_with_the_server() -> None:
     """A stalled answer is silent, and never holds up the end of a test."""
     async with ScriptedModelServer([Turn(fault="stall")]) as server:

@@ -8,6 +8,7 @@ import pytest
 from turnout.core.ids import DeploymentId, ProviderName
 from turnout.errors import ConfigError, ModelUnavailableError
 from turnout.gateway.catalog import Catalog, Provider
+from turnout.gateway.evidence import Snapshot
 from turnout.settings import Settings, load_settings
 from turnout.testing.exchange import deployment
 from turnout.wiring.sources import (
@@ -61,10 +62,10 @@ def test_a_model_that_is_shut_out_by_its_price_comes_with_the_ways_out(
 ) -> None:
     """The setting that admits it is named."""
     with pytest.raises(ModelUnavailableError, match="allow_unpriced") as shut:
-        choose(configured, configured.catalog, {})
+        choose(configured, configured.catalog, Snapshot())
     assert "p/m: price unknown under a spend cap" in shut.value.message
     opened = replace(configured, policy=replace(configured.policy, allow_unpriced=True))
-    assert choose(opened, opened.catalog, {}) == "loop"
+    assert choose(opened, opened.catalog, Snapshot()) == "loop"
 
 
 def test_a_step_that_asks_for_nobody_is_an_error(configured: Settings) -> None:
@@ -83,7 +84,7 @@ def test_only_an_endpoint_without_a_file_goes_past_the_cap(
     assert in_force(alone).policy.allow_unpriced
     assert was_discovered(alone)
     assert not was_discovered(alone.with_model("m"))
-    assert in_force(configured) is configured
+    assert in_force(configured) == configured
 
 
 def test_models_are_told_apart_by_what_they_can_do() -> None:

@@ -30,6 +30,8 @@ def line_of(receipt: Receipt) -> str:
     ]
     if receipt.routing is not None and receipt.routing.fallback:
         parts.append("fallback")
+    if receipt.replay_of is not None:
+        parts.append("replayed")
     return safe("  ".join(parts))
 
 

@@ -1,7 +1,6 @@
 """Serving the gateway until a signal comes."""
 
 import asyncio
-import ipaddress
 import signal
 import sys
 from collections.abc import Callable
@@ -16,9 +15,9 @@ from turnout.cli.gateway.request_log import RequestLog
 from turnout.cli.options import config_option, read_settings
 from turnout.cli.terminal import safe
 from turnout.core.receipts import Receipt
-from turnout.errors import UsageError
+from turnout.gateway.server import hold_many_connections
 from turnout.settings import Settings, secret_named
-from turnout.wiring.rooms import open_gateway
+from turnout.wiring.served import open_gateway
 
 __all__ = ["command"]
 
@@ -43,37 +42,31 @@ class _Place:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="0: a free one."
 )
-@click.option("--key-env", metavar="NAME", help="Variable that holds the key callers must send.")
+@click.option(
+    "--key-env",
+    metavar="NAME",
+    help="Variable that holds one key that callers may send, beside those of `turnout keys`.",
+)
 @click.option("--quiet", is_flag=True, help="Print no line for each request.")
 @config_option
 def command(*, host: str, port: int, key_env: str | None, quiet: bool, config: Path | None) -> int:
     """Serve the model gateway until Ctrl-C.
 
-    It answers POST /v1/chat/completions, also below /api/v1/inference, for the models that
-    turnout.toml, LLM_BASE_URL or the local model give. An address that others can reach needs a
-    key. Each request is one line on standard error: time, id, model or error code, status,
-    duration, cost. Prompts and keys are never printed.
+    It answers chat completions, responses and messages (/v1/chat/completions, /v1/responses,
+    /v1/messages), for the models that turnout.toml, LLM_BASE_URL or the local model give, under
+    the policies of the store, else of turnout.toml. An address that others can reach needs a
+    key: see `turnout keys`. Each request is one line on standard error: time, id, model or error
+    code, status, duration, cost. Prompts and keys are never printed.
     """
-    if key_env is None and not _loopback(host):
-        raise UsageError(
-            f"Others can reach {host}, and no key is set.",
-            mend="Name the variable that holds one with --key-env, or listen on 127.0.0.1.",
-        )
     key = secret_named(key_env) if key_env is not None else ""
     settings, place = read_settings(config), _Place(host, port, key)
+    hold_many_connections()
     if quiet:
         uvloop.run(_serve(settings, place, None))
         return 0
     with RequestLog(sys.stderr) as log:
         uvloop.run(_serve(settings, place, log.note))
     return 0
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def _serve(

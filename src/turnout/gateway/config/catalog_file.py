@@ -1,81 +1,19 @@
-"""The tables `[providers.NAME]` and `[[deployments]]`: who serves which model."""
+"""Providers and deployments of `turnout.toml`: who serves which model."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
-
-from pydantic import AfterValidator, Field
 
 from turnout.core.ids import DeploymentId, ModelId, ProviderName
-from turnout.core.inference import TaskKind
 from turnout.core.json import JsonObject
-from turnout.core.money import Price, usd_to_micros
+from turnout.core.money import Price
 from turnout.errors import ConfigError
-from turnout.gateway.catalog import (
-    Catalog,
-    Deployment,
-    Profile,
-    Provider,
-    StatedQuality,
-    ToolSupport,
-)
-from turnout.gateway.config.addresses import http_address, sendable_key
+from turnout.gateway.catalog import Catalog, Deployment, Provider, StatedQuality
+from turnout.gateway.config.accounts import read_account
+from turnout.gateway.config.addresses import sendable_key
+from turnout.gateway.config.catalog_tables import CatalogTable, DeploymentTable, ProviderTable
 from turnout.gateway.config.prices import known_price
-from turnout.gateway.config.tables import Rate, Share, Table, Usd, close_match, read_table
+from turnout.gateway.config.tables import close_match, read_table
 
 __all__ = ["parse_catalog"]
-
-
-_Name = Annotated[str, Field(min_length=1)]
-_Tokens = Annotated[int, Field(ge=1)]
-_Body = dict[str, Any]
-
-
-class _Provider(Table):
-    base_url: Annotated[str, AfterValidator(http_address)]
-    api_key_env: _Name | None = None
-    connect_timeout: Rate = 10.0
-    idle_timeout: Rate = 300.0
-
-
-class _Price(Table):
-    input_usd: Usd
-    output_usd: Usd
-    cache_read_usd: Usd | None = None
-    cache_write_usd: Usd | None = None
-
-
-class _Quality(Table):
-    value: Share
-    source: _Name
-    sample_size: _Tokens | None = None
-
-
-class _Thinking(Table):
-    on: _Body = Field(default_factory=dict)
-    off: _Body = Field(default_factory=dict)
-
-
-class _Deployment(Table):
-    model: _Name
-    provider: _Name
-    name: _Name | None = None
-    price: _Price | None = None
-    context_window: _Tokens | None = None
-    max_output: _Tokens = 4_096
-    tools: ToolSupport = "unknown"
-    enforces_tool_choice: bool = True
-    calls_in_text: bool = False
-    json_schema: bool = True
-    thinking: _Thinking = _Thinking()
-    profile: Profile = "loop"
-    quality: dict[TaskKind, _Quality] = Field(default_factory=dict)
-    ttft_ms: Rate | None = None
-    tokens_per_second: Rate | None = None
-
-
-class _Catalog(Table):
-    providers: dict[_Name, _Provider] = Field(default_factory=dict)
-    deployments: list[_Deployment] = Field(default_factory=list)
 
 
 def parse_catalog(
@@ -90,7 +28,7 @@ def parse_catalog(
     it matters only to those who would use it. `ConfigError` names a wrong key.
     """
     wanted = {name: table[name] for name in ("providers", "deployments") if name in table}
-    read = read_table(_Catalog, wanted, "")
+    read = read_table(CatalogTable, wanted, "")
     providers = {
         ProviderName(name): _provider(name, provider, secret)
         for name, provider in read.providers.items()
@@ -107,7 +45,7 @@ def parse_catalog(
     return Catalog(providers, tuple(deployments.values()))
 
 
-def _provider(name: str, read: _Provider, secret: Callable[[str], str | None]) -> Provider:
+def _provider(name: str, read: ProviderTable, secret: Callable[[str], str | None]) -> Provider:
     key = ""
     if read.api_key_env is not None:
         try:
@@ -123,11 +61,18 @@ def _provider(name: str, read: _Provider, secret: Callable[[str], str | None]) -
         unset_key="" if key else read.api_key_env or "",
         connect_timeout=read.connect_timeout,
         idle_timeout=read.idle_timeout,
+        shape=read.shape,
+        key_header=read.key_header or ("x-api-key" if read.shape == "messages" else "bearer"),
+        headers=read.headers,
+        account=read_account(read.account, f"providers.{name}.account"),
+        region=read.region,
+        labels=frozenset(read.labels),
+        exact_path=read.exact_path,
     )
 
 
 def _deployment(
-    row: _Deployment,
+    row: DeploymentTable,
     providers: Mapping[ProviderName, Provider],
     price_of: Callable[[str, str], Price | None],
     where: str,
@@ -144,7 +89,7 @@ def _deployment(
         model=ModelId(row.model),
         provider=provider.name,
         upstream_name=name,
-        price=_price(row.price) if row.price else price_of(provider.base_url, name),
+        price=row.price.price() if row.price else price_of(provider.base_url, name),
         context_window=row.context_window,
         max_output=row.max_output,
         tools=row.tools,
@@ -155,19 +100,17 @@ def _deployment(
         thinking_off=row.thinking.off,
         profile=row.profile,
         quality={
-            kind: StatedQuality(quality.value, quality.source, quality.sample_size)
+            kind: StatedQuality(quality.value, quality.source, quality.sample_size, quality.date)
             for kind, quality in row.quality.items()
         },
+        modalities=frozenset(row.modalities),
+        caching=row.caching,
+        reasoning_field=row.reasoning_field,
+        reasoning_back=row.reasoning_back,
+        max_tokens_field=row.max_tokens_field,
+        leaves_out=frozenset(row.leaves_out),
+        labels=frozenset(row.labels),
+        region=row.region,
         stated_ttft_ms=row.ttft_ms,
         stated_tokens_per_second=row.tokens_per_second,
-    )
-
-
-def _price(read: _Price) -> Price:
-    read_usd, write_usd = read.cache_read_usd, read.cache_write_usd
-    return Price(
-        input=usd_to_micros(read.input_usd),
-        output=usd_to_micros(read.output_usd),
-        cache_read=None if read_usd is None else usd_to_micros(read_usd),
-        cache_write=None if write_usd is None else usd_to_micros(write_usd),
     )

@@ -1,28 +1,20 @@
 """How good a deployment is for an objective; unknown stays unknown."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from turnout.core.ids import DeploymentId
+from turnout.core.inference import Objective
 from turnout.core.money import Micros, cost_micros
-from turnout.core.usage import Usage
-from turnout.gateway.catalog import Deployment, StatedQuality
 from turnout.gateway.decide.eligible import Question
-from turnout.gateway.evidence import Evidence
-from turnout.gateway.measure.interval import wilson
+from turnout.gateway.decide.table import Row
 
-__all__ = ["Figures", "Score", "figures", "lower_bound", "score_all"]
+__all__ = ["Figures", "Score", "figures", "score_all"]
 
-_EXPECTED_OUTPUT = 500
-"""Output tokens of a typical call; a smaller limit of the request replaces it."""
-
-_WEIGHTS = {"quality": 0.5, "latency": 0.25, "cost": 0.25}
+_QUALITY, _LATENCY, _COST = 0.5, 0.25, 0.25
 """Shares of the balanced objective."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(NamedTuple):
     """What is known of a deployment for one request; None: unknown."""
 
     quality: float | None
@@ -30,60 +22,38 @@ class Figures:
     cost: Micros | None
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """A figure to rank by, higher is better, and what it was made of."""
 
     value: float | None
     note: str
 
 
-def lower_bound(quality: StatedQuality) -> float:
-    """Return the Wilson bound of a stated quality; without a sample size, the value itself."""
-    if not quality.sample_size:
-        return quality.value
-    return wilson(quality.value, quality.sample_size).low
-
-
-def figures(question: Question, deployment: Deployment, evidence: Evidence) -> Figures:
-    """Return what is known: live figures where there are any, else the stated ones."""
-    request, limit = question.request, question.request.max_tokens
-    output = _EXPECTED_OUTPUT if limit is None else min(limit, _EXPECTED_OUTPUT)
-    stated = deployment.quality.get(question.task)
-    ttft = _first(evidence.ttft_ms_p50, deployment.stated_ttft_ms)
-    speed = _first(evidence.tokens_per_second_p50, deployment.stated_tokens_per_second)
-    usage = Usage(input_tokens=request.input_tokens_estimate, output_tokens=output)
+def figures(q: Question, row: Row) -> Figures:
+    """Return what is known: measured figures where there are any, else the stated ones."""
+    known = row.quality.get(q.task)
+    ttft, speed = row.ttft_ms, row.tokens_per_second
     return Figures(
-        quality=None if stated is None else lower_bound(stated),
-        latency_ms=None if ttft is None or not speed else ttft + 1000 * output / speed,
-        cost=None if deployment.price is None else cost_micros(usage, deployment.price),
+        None if known is None else known.least,
+        None if ttft is None or not speed else ttft + 1000 * q.expected.output_tokens / speed,
+        None if row.price is None else cost_micros(q.expected, row.price),
     )
 
 
-def score_all(
-    question: Question, known: Mapping[DeploymentId, Figures]
-) -> Mapping[DeploymentId, Score]:
-    """Return the score of every eligible deployment for the question's objective.
+def score_all(objective: Objective, known: Sequence[Figures]) -> list[Score]:
+    """Return the scores of all eligible deployments for an objective, in their order.
 
     balanced: half the quality, a quarter each of best latency / latency and least cost / cost;
     a part that is unknown adds nothing, and a deployment of which all is unknown has no score.
     """
-    match question.objective:
-        case "quality":
-            return {id_: _quality(f) for id_, f in known.items()}
-        case "latency":
-            return {id_: _latency(f) for id_, f in known.items()}
-        case "cost":
-            return {id_: _cost(f) for id_, f in known.items()}
-        case "balanced":
-            best = _best(known.values())
-            return {id_: _balanced(f, best) for id_, f in known.items()}
-        case _:
-            assert_never(question.objective)
-
-
-def _first(measured: float | None, stated: float | None) -> float | None:
-    return stated if measured is None else measured
+    if objective == "quality":
+        return [_quality(f) for f in known]
+    if objective == "latency":
+        return [_latency(f) for f in known]
+    if objective == "cost":
+        return [_cost(f) for f in known]
+    fastest, least = _least(f.latency_ms for f in known), _least(f.cost for f in known)
+    return [_balanced(f, fastest, least) for f in known]
 
 
 def _quality(known: Figures) -> Score:
@@ -104,28 +74,23 @@ def _cost(known: Figures) -> Score:
     return Score(float(-known.cost), f"{known.cost} µUSD expected")
 
 
-def _best(known: Iterable[Figures]) -> Figures:
-    listed = list(known)
-    return Figures(
-        quality=None,
-        latency_ms=min((f.latency_ms for f in listed if f.latency_ms is not None), default=None),
-        cost=min((f.cost for f in listed if f.cost is not None), default=None),
-    )
+def _least(values: Iterable[float | None]) -> float | None:
+    return min((value for value in values if value is not None), default=None)
 
 
-def _balanced(known: Figures, best: Figures) -> Score:
-    shares = {
-        "quality": known.quality,
-        "latency": _ratio(best.latency_ms, known.latency_ms),
-        "cost": _ratio(best.cost, known.cost),
-    }
-    note = ", ".join(
-        f"{name} {'unknown' if share is None else format(share, '.3f')}"
-        for name, share in shares.items()
-    )
-    if all(share is None for share in shares.values()):
+def _balanced(known: Figures, fastest: float | None, least: float | None) -> Score:
+    quality = known.quality
+    latency = _ratio(fastest, known.latency_ms)
+    cost = _ratio(least, known.cost)
+    note = f"quality {_share(quality)}, latency {_share(latency)}, cost {_share(cost)}"
+    if quality is None and latency is None and cost is None:
         return Score(None, note)
-    return Score(sum(_WEIGHTS[name] * (share or 0.0) for name, share in shares.items()), note)
+    value = _QUALITY * (quality or 0.0) + _LATENCY * (latency or 0.0) + _COST * (cost or 0.0)
+    return Score(value, note)
+
+
+def _share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f}"
 
 
 def _ratio(best: float | None, own: float | None) -> float | None:

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
 from turnout.core.clock import Clock
-from turnout.core.json import JsonObject, JsonValue, as_object, as_objects, as_text
-from turnout.gateway.catalog import Deployment, Provider, ToolSupport
+from turnout.core.json import JsonObject, JsonValue, as_object, as_text
+from turnout.gateway.catalog import ToolSupport
+from turnout.gateway.dialog.conversation import Conversation, Schema, Text, ToolSpec, Turn
+from turnout.gateway.dialog.events import Reply
 from turnout.gateway.evidence import ProbeResult
-from turnout.gateway.exchange import UpstreamError
-from turnout.gateway.ports import Upstream
+from turnout.gateway.exchange import UpstreamError, UpstreamTimeoutError
+from turnout.gateway.measure.asking import READ_FROM_TEXT, Asking, Heard
 from turnout.gateway.repair.text_calls import find_calls
 
 __all__ = ["PROBE_NAME", "probe"]
@@ -20,8 +22,6 @@ PROBE_NAME = "turnout_probe"
 """Name of the probe's tool, and of its schema."""
 
 _LONGEST = 240.0
-_FEW_TOKENS, _MANY_TOKENS = 256, 4_096
-"""For an answer; the second where a model thought until the first ran out."""
 _OTHER = f"{PROBE_NAME}_other"
 _TEXT = 'He said "yes",\nthen left C:\\temp.'
 _PARAMETERS: JsonObject = {
@@ -36,6 +36,10 @@ _SCHEMA: JsonObject = {
     "required": ["side"],
     "additionalProperties": False,
 }
+_TOOLS = (
+    ToolSpec(PROBE_NAME, "Takes down a text.", _PARAMETERS),
+    ToolSpec(_OTHER, "Throws a text away.", _PARAMETERS),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +51,26 @@ class _ToolSight:
     detail: str
 
 
-async def probe(
-    upstream: Upstream, provider: Provider, deployment: Deployment, clock: Clock
-) -> ProbeResult:
+async def probe(asking: Asking, clock: Clock) -> ProbeResult:
     """Return what the deployment does; `UpstreamError` where it could not be asked.
 
     Asked are: a call with quotes, a line end and a backslash in its arguments; a named tool
     choice that the prompt speaks against; a JSON schema that the prompt speaks against.
     """
-    asking = _Asking(upstream, provider, deployment)
+    deployment = asking.deployment
+    # Nothing is emulated or read from the text while that is being found out.
+    bare = replace(deployment, calls_in_text=False, enforces_tool_choice=True, json_schema=True)
+    probing = _Probing(asking.as_if(bare))
     try:
         async with asyncio.timeout(_LONGEST):
-            sight = await asking.tool_call()
+            sight = await probing.tool_call()
             # A server that leaves calls in the text cannot hold a model to one.
             native = sight.tools == "confirmed" and not sight.calls_in_text
-            enforces = native and await asking.enforces_tool_choice()
-            schema = await asking.enforces_schema()
+            enforces = native and await probing.enforces_tool_choice()
+            schema = await probing.enforces_schema()
     except TimeoutError as error:
         message = f"was not done with three short calls after {_LONGEST:g} s"
-        raise UpstreamError(message, status=None, timed_out=True) from error
+        raise UpstreamTimeoutError(message, status=None) from error
     return ProbeResult(
         deployment=deployment.id,
         at=clock.now(),
@@ -77,89 +82,65 @@ async def probe(
     )
 
 
-class _Asking:
+class _Probing:
     """The calls of one probe."""
 
-    def __init__(self, upstream: Upstream, provider: Provider, deployment: Deployment) -> None:
-        self._upstream = upstream
-        self._provider = provider
-        self._deployment = deployment
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
 
     async def tool_call(self) -> _ToolSight:
         prompt = f"Call the tool {PROBE_NAME} once. Its text is exactly:\n{_TEXT}"
+        said = Conversation(_asked(prompt), _TOOLS, tool_choice="required")
         try:
-            message = await self._ask(prompt, tools=_tools(), tool_choice="required")
+            heard = await self._asking.ask(said)
         except UpstreamError as error:
             if not _rejects(error):
                 raise
             # Some servers know tools and refuse to have them required.
             try:
-                message = await self._ask(prompt, tools=_tools())
+                heard = await self._asking.ask(replace(said, tool_choice="auto"))
             except UpstreamError as again:
                 if _rejects(again) and "tool" in str(again).lower():
                     return _ToolSight("absent", False, f"{again}.")
                 raise
-        return _judge(message)
+        return _judge(heard)
 
     async def enforces_tool_choice(self) -> bool:
-        named: JsonObject = {"type": "function", "function": {"name": PROBE_NAME}}
-        try:
-            message = await self._ask("Greet me in one word.", tools=_tools(), tool_choice=named)
-        except UpstreamError as error:
-            if _rejects(error):
-                return False
-            raise
-        calls = as_objects(message.get("tool_calls"))
-        return bool(calls) and all(_name(call) == PROBE_NAME for call in calls)
+        said = Conversation(_asked("Greet me in one word."), _TOOLS, tool_choice=PROBE_NAME)
+        reply = await self._reply(said)
+        if reply is None:
+            return False
+        return bool(reply.calls) and all(call.name == PROBE_NAME for call in reply.calls)
 
     async def enforces_schema(self) -> bool:
-        wanted: JsonObject = {"name": PROBE_NAME, "strict": True, "schema": _SCHEMA}
-        form: JsonObject = {"type": "json_schema", "json_schema": wanted}
+        wanted = Schema(PROBE_NAME, _SCHEMA, strict=True)
+        reply = await self._reply(Conversation(_asked("Greet me in one word."), schema=wanted))
+        return reply is not None and _object(reply.text).get("side") in ("left", "right")
+
+    async def _reply(self, said: Conversation) -> Reply | None:
+        """Return the answer; None where the form of the request was refused."""
         try:
-            message = await self._ask("Greet me in one word.", response_format=form)
+            return (await self._asking.ask(said)).reply
         except UpstreamError as error:
             if _rejects(error):
-                return False
+                return None
             raise
-        return _object(as_text(message.get("content"))).get("side") in ("left", "right")
-
-    async def _ask(self, prompt: str, **more: JsonValue) -> JsonObject:
-        body: JsonObject = {
-            "model": self._deployment.upstream_name,
-            "messages": [{"role": "user", "content": prompt}],
-            **more,
-        }
-        message: JsonObject = {}
-        for limit in (_FEW_TOKENS, _MANY_TOKENS):
-            asked = {**body, "max_tokens": limit}
-            reply = await self._upstream.complete(self._provider, self._deployment, asked)
-            choice = as_objects(reply.body.get("choices"))[0]
-            message = as_object(choice.get("message"))
-            said = message.get("tool_calls") or message.get("content")
-            if said or choice.get("finish_reason") != "length":
-                break
-        return message
 
 
-def _tools() -> JsonValue:
-    return [
-        {
-            "type": "function",
-            "function": {"name": name, "description": does, "parameters": _PARAMETERS},
-        }
-        for name, does in ((PROBE_NAME, "Takes down a text."), (_OTHER, "Throws a text away."))
-    ]
+def _asked(prompt: str) -> tuple[Turn, ...]:
+    return (Turn("user", (Text(prompt),)),)
 
 
-def _judge(message: JsonObject) -> _ToolSight:
-    calls = as_objects(message.get("tool_calls"))
-    if any(_is_usable(as_text(as_object(c.get("function")).get("arguments"))) for c in calls):
+def _judge(heard: Heard) -> _ToolSight:
+    calls, in_text = heard.reply.calls, READ_FROM_TEXT in heard.repairs
+    if not in_text and any(_is_usable(call.arguments) for call in calls):
         return _ToolSight("confirmed", False, "It calls tools.")
-    if calls:
+    if calls and not in_text:
         return _ToolSight("absent", False, "Its tool calls have arguments that are no use.")
     declared: Mapping[str, JsonObject] = {PROBE_NAME: _PARAMETERS, _OTHER: _PARAMETERS}
-    found = find_calls(as_text(message.get("content")), declared, expected=True)
-    if any(_is_usable(call.arguments) for call in found.calls):
+    found = find_calls(heard.reply.text, declared, expected=True)
+    written = [*(c.arguments for c in calls), *(c.arguments for c in found.calls)]
+    if any(_is_usable(arguments) for arguments in written):
         return _ToolSight("confirmed", True, "Its tool calls come in the text and can be read.")
     return _ToolSight("absent", False, "It was told to call a tool and called none.")
 
@@ -167,10 +148,6 @@ def _judge(message: JsonObject) -> _ToolSight:
 def _is_usable(arguments: str) -> bool:
     text = as_text(_object(arguments).get("text"))
     return '"yes"' in text
-
-
-def _name(call: JsonObject) -> str:
-    return as_text(as_object(call.get("function")).get("name"))
 
 
 def _object(text: str) -> JsonObject:

@@ -12,13 +12,25 @@ from turnout.core.clock import Clock
 from turnout.core.ids import DeploymentId
 from turnout.errors import ModelUnavailableError
 from turnout.gateway.catalog import Catalog, Deployment, Provider
+from turnout.gateway.dialog.conversation import Shape
 from turnout.gateway.evidence import ProbeResult
 from turnout.gateway.exchange import UpstreamError
+from turnout.gateway.measure.asking import Asking
 from turnout.gateway.measure.probe import probe
 from turnout.gateway.measure.unavailable import unavailable
 from turnout.gateway.ports import ProbeStore, Upstream
+from turnout.gateway.wire.base import UpstreamShape
 
-__all__ = ["Settled", "discover", "settle"]
+__all__ = [
+    "Settled",
+    "decode_result",
+    "discover",
+    "evidence_keys",
+    "keep_result",
+    "kept_result",
+    "settle",
+    "settled_by",
+]
 
 _GOOD_FOR = timedelta(days=30)
 _AT_ONCE = 4
@@ -30,7 +42,7 @@ class Settled:
 
     catalog: Catalog
     results: tuple[ProbeResult, ...]
-    """Of every deployment whose tool support was unknown, kept results included."""
+    """Of every deployment whose tool support was unknown, or that was once examined."""
     failures: Mapping[DeploymentId, ModelUnavailableError]
     """Deployments that could not be asked; their tool support stays unknown."""
 
@@ -38,6 +50,7 @@ class Settled:
 async def settle(
     catalog: Catalog,
     upstream: Upstream,
+    shapes: Mapping[Shape, UpstreamShape],
     store: ProbeStore,
     clock: Clock,
     on_probe: Callable[[], object] = lambda: None,
@@ -49,7 +62,7 @@ async def settle(
     """
     usable = [d for d in catalog.deployments if not catalog.providers[d.provider].unset_key]
     unknown = [d for d in usable if d.tools == "unknown"]
-    asking = _Settling(upstream, store, clock, on_probe)
+    asking = _Settling(upstream, shapes, store, clock, on_probe)
     found = await asyncio.gather(
         *(asking.result(catalog.providers[d.provider], d) for d in unknown)
     )
@@ -61,8 +74,11 @@ async def settle(
     if failures and len(failures) == len(usable):
         raise next(iter(failures.values()))
     results = {o.deployment: o for o in found if isinstance(o, ProbeResult)}
-    deployments = tuple(_settled(d, results.get(d.id)) for d in catalog.deployments)
-    return Settled(replace(catalog, deployments=deployments), tuple(results.values()), failures)
+    stated = [d for d in catalog.deployments if d.tools != "unknown"]
+    examined = [await kept_result(store, catalog.providers[d.provider], d) for d in stated]
+    deployments = tuple(settled_by(d, results.get(d.id)) for d in catalog.deployments)
+    seen = (*results.values(), *(r for r in examined if r is not None and r.examined))
+    return Settled(replace(catalog, deployments=deployments), seen, failures)
 
 
 async def discover(upstream: Upstream, provider: Provider) -> tuple[str, ...]:
@@ -79,11 +95,13 @@ class _Settling:
     def __init__(
         self,
         upstream: Upstream,
+        shapes: Mapping[Shape, UpstreamShape],
         store: ProbeStore,
         clock: Clock,
         on_probe: Callable[[], object],
     ) -> None:
         self._upstream = upstream
+        self._shapes = shapes
         self._store = store
         self._clock = clock
         self._on_probe = on_probe
@@ -94,17 +112,20 @@ class _Settling:
         self, provider: Provider, deployment: Deployment
     ) -> ProbeResult | ModelUnavailableError:
         """Return the kept result or a new one, or why there is none."""
-        key = _key(provider, deployment)
-        kept = _decode(await self._store.get(key))
+        kept = await kept_result(self._store, provider, deployment)
         if kept is not None and self._clock.now() - kept.at < _GOOD_FOR:
-            return replace(kept, deployment=deployment.id)
+            return kept
         self._tell()
+        shape = self._shapes[provider.shape]
+        asking = Asking(self._upstream, shape, provider, deployment, self._clock)
         async with self._slots:
             try:
-                fresh = await probe(self._upstream, provider, deployment, self._clock)
+                fresh = await probe(asking, self._clock)
             except UpstreamError as error:
                 return unavailable(error, provider, deployment)
-        await self._store.put(key, TypeAdapter(ProbeResult).dump_json(fresh).decode())
+        if kept is not None:
+            fresh = replace(fresh, examined=kept.examined)
+        await keep_result(self._store, provider, deployment, fresh)
         return fresh
 
     def _tell(self) -> None:
@@ -113,12 +134,35 @@ class _Settling:
             self._on_probe()
 
 
+def evidence_keys(catalog: Catalog) -> Mapping[DeploymentId, str]:
+    """Return what the evidence of each deployment is kept under."""
+    return {d.id: _key(catalog.providers[d.provider], d) for d in catalog.deployments}
+
+
+async def kept_result(
+    store: ProbeStore, provider: Provider, deployment: Deployment
+) -> ProbeResult | None:
+    """Return what a deployment's newest probe showed; None where there was none."""
+    kept = decode_result(await store.get(_key(provider, deployment)))
+    return None if kept is None else replace(kept, deployment=deployment.id)
+
+
+async def keep_result(
+    store: ProbeStore, provider: Provider, deployment: Deployment, result: ProbeResult
+) -> None:
+    """Keep what a probe showed, in place of what an earlier one did."""
+    text = TypeAdapter(ProbeResult).dump_json(result).decode()
+    await store.put(_key(provider, deployment), text)
+
+
 def _key(provider: Provider, deployment: Deployment) -> str:
+    """Return the hash of endpoint and model: names in a catalog may change."""
     asked = f"{provider.base_url}\n{deployment.upstream_name}"
     return hashlib.sha256(asked.encode()).hexdigest()
 
 
-def _decode(text: str | None) -> ProbeResult | None:
+def decode_result(text: str | None) -> ProbeResult | None:
+    """Return what a store kept of a probe; None where that is nothing, or in a form not known."""
     if text is None:
         return None
     try:
@@ -127,8 +171,9 @@ def _decode(text: str | None) -> ProbeResult | None:
         return None
 
 
-def _settled(deployment: Deployment, result: ProbeResult | None) -> Deployment:
-    if result is None:
+def settled_by(deployment: Deployment, result: ProbeResult | None) -> Deployment:
+    """Return a deployment with what a probe showed in place of what was unknown."""
+    if result is None or deployment.tools != "unknown":
         return deployment
     return replace(
         deployment,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["EventTooLargeError", "ServerEvent", "SseDecoder"]
+__all__ = ["EventTooLargeError", "RawEvent", "SseDecoder"]
 
 _LARGEST = 16 * 2**20
 """Bytes of one event."""
@@ -14,7 +14,7 @@ class EventTooLargeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ServerEvent:
+class RawEvent:
     """One event."""
 
     name: str
@@ -33,7 +33,7 @@ class SseDecoder:
         self._name = ""
         self._data: list[str] = []
 
-    def feed(self, data: bytes) -> Iterator[ServerEvent]:
+    def feed(self, data: bytes) -> Iterator[RawEvent]:
         """Yield the events that `data` completes; to be run to its end."""
         if self._after_cr and data:
             data = data.removeprefix(b"\n")
@@ -51,7 +51,7 @@ class SseDecoder:
             if event := self._line(line.rstrip(b"\r\n")):
                 yield event
 
-    def close(self) -> ServerEvent | None:
+    def close(self) -> RawEvent | None:
         """Return the event that the stream ended without ending; None where there is none."""
         last = b"".join(self._partial)
         self._partial = []
@@ -59,7 +59,7 @@ class SseDecoder:
             self._line(last)
         return self._dispatch()
 
-    def _line(self, raw: bytes) -> ServerEvent | None:
+    def _line(self, raw: bytes) -> RawEvent | None:
         if not self._started:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
             self._started = True
@@ -73,8 +73,8 @@ class SseDecoder:
             self._name = value
         return None
 
-    def _dispatch(self) -> ServerEvent | None:
+    def _dispatch(self) -> RawEvent | None:
         self._size = 0
         name, data = self._name, self._data
         self._name, self._data = "", []
-        return ServerEvent(name, "\n".join(data)) if data else None
+        return RawEvent(name, "\n".join(data)) if data else None

@@ -7,11 +7,12 @@ from turnout.gateway.repair.reply import (
     needs_whole_reply,
     repair_reply,
 )
-from turnout.gateway.repair.request import emulates_tool_choice, prepare_body
+from turnout.gateway.repair.request import call_format, emulates_tool_choice, prepare_body
 
 __all__ = [
     "CallCount",
     "Repaired",
+    "call_format",
     "count_calls",
     "emulates_tool_choice",
     "needs_whole_reply",

@@ -8,7 +8,9 @@ import orjson
 from turnout.core.ids import new_tool_call_id
 from turnout.core.json import JsonObject, JsonValue, as_object, as_objects, as_text
 from turnout.gateway.catalog import Deployment
+from turnout.gateway.dialog.events import Reply
 from turnout.gateway.exchange import InferenceRequest
+from turnout.gateway.repair.finish import agreed
 from turnout.gateway.repair.request import emulates_tool_choice
 from turnout.gateway.repair.text_calls import find_calls, holds_call_marks
 
@@ -54,16 +56,15 @@ def repair_reply(body: JsonObject, request: InferenceRequest, deployment: Deploy
     return Repaired({**body, "choices": choices} if repairs else body, tuple(repairs))
 
 
-def count_calls(message: JsonObject, request: InferenceRequest) -> CallCount:
-    """Judge the calls of an answer's message, after its repair.
+def count_calls(reply: Reply, request: InferenceRequest) -> CallCount:
+    """Judge the calls of an answer, after its repair.
 
-    A message that should have no calls in its text and shows the marks of one counts as one
+    An answer that should have no calls in its text and shows the marks of one counts as one
     malformed call.
     """
-    calls = as_objects(message.get("tool_calls"))
-    functions = [as_object(call["function"]) for call in calls if "function" in call]
-    malformed = sum(not _is_object(function) for function in functions)
-    stray = not calls and bool(request.tools) and holds_call_marks(_text(message))
+    calls = reply.calls
+    malformed = sum(call.type == "function" and not _is_object(call.arguments) for call in calls)
+    stray = not calls and bool(request.tools) and holds_call_marks(reply.text)
     return CallCount(len(calls) + stray, malformed + stray)
 
 
@@ -82,21 +83,39 @@ class _Mended:
         """Return the choice as clients expect it."""
         message = as_object(self._choice.get("message"))
         if message.get("function_call"):
-            return self._choice
+            if self._request.body.get("functions"):
+                return self._legacy(message)
+            message = self._modern(message)
         calls = list(self._native(as_objects(message.get("tool_calls"))))
         changed: dict[str, JsonValue] = dict(message)
         if not calls and self._may_call():
-            found = find_calls(_text(message), self._declared(), expected=self._expected())
-            calls = [_call(call.name, call.arguments) for call in found.calls]
-            if calls:
-                self.repairs.append("calls read from the text")
-                changed["content"] = found.rest or None
+            text, expected = _text(message), self._expected()
+            if expected or holds_call_marks(text):
+                found = find_calls(text, self._declared(), expected=expected)
+                calls = [_call(call.name, call.arguments) for call in found.calls]
+                if calls:
+                    self.repairs.append("calls read from the text")
+                    changed["content"] = found.rest or None
         if calls:
             changed["tool_calls"] = calls
         else:
             changed.pop("tool_calls", None)
-        finish = self._finish(bool(calls))
+        finish = self._finish(called=bool(calls))
         return {**self._choice, "message": changed, "finish_reason": finish}
+
+    def _legacy(self, message: JsonObject) -> JsonObject:
+        """Return the choice with the one call that the form before `tool_calls` has."""
+        call = self._function(as_object(message.get("function_call")))
+        finish = self._finish(called=True, legacy=True)
+        mended: JsonObject = {**message, "function_call": call}
+        return {**self._choice, "message": mended, "finish_reason": finish}
+
+    def _modern(self, message: JsonObject) -> JsonObject:
+        """Return a message for a client that declared no tools in the old form."""
+        self.repairs.append("call in the old form rewritten")
+        rest = {name: value for name, value in message.items() if name != "function_call"}
+        call: JsonObject = {"id": new_tool_call_id(), "function": message["function_call"]}
+        return {**rest, "tool_calls": [*as_objects(message.get("tool_calls")), call]}
 
     def _may_call(self) -> bool:
         return bool(self._request.tools) and self._request.tool_choice != "none"
@@ -134,15 +153,11 @@ class _Mended:
         self.repairs.append("empty arguments replaced by {}")
         return {**function, "arguments": "{}"}
 
-    def _finish(self, called: bool) -> JsonValue:
-        finish = self._choice.get("finish_reason")
-        if called and finish not in ("tool_calls", "length", "content_filter"):
-            self.repairs.append("finish reason made tool_calls")
-            return "tool_calls"
-        if not called and finish in ("tool_calls", "function_call"):
-            self.repairs.append("finish reason made stop")
-            return "stop"
-        return finish
+    def _finish(self, *, called: bool, legacy: bool = False) -> str:
+        reason, mend = agreed(self._choice.get("finish_reason"), called=called, legacy=legacy)
+        if mend:
+            self.repairs.append(mend)
+        return reason
 
 
 def _call(name: str, arguments: str) -> JsonObject:
@@ -155,8 +170,8 @@ def _text(message: JsonObject) -> str:
     return as_text(content) or "".join(as_text(part.get("text")) for part in as_objects(content))
 
 
-def _is_object(function: JsonObject) -> bool:
+def _is_object(arguments: str) -> bool:
     try:
-        return isinstance(orjson.loads(as_text(function.get("arguments"))), dict)
+        return isinstance(orjson.loads(arguments), dict)
     except orjson.JSONDecodeError:
         return False

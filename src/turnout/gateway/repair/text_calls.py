@@ -16,6 +16,10 @@ _MARKED = (
 )
 _FENCED = re.compile(r"```(?:json|tool_call)?[ \t]*\n(?P<body>.*?)```", re.DOTALL)
 _FUNCTION, _PARAMETER = "<function=", "<parameter="
+_CALLS, _CALL_ID, _ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
+_QUOTES = "`\"'"
+_LONGEST_PREFIX = 200
+"""Characters of a line before a mark within which its start is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,24 @@ def _by_pattern(
     rest: list[str] = []
     end = 0
     for match in pattern.finditer(text):
+        if _is_quoted(text, match):
+            continue
         found = _declared(_from_body(match["body"], declared), declared)
         if found:
             calls += found
             rest.append(text[end : match.start()])
             end = match.end()
     return FoundCalls(tuple(calls), "".join((*rest, text[end:])).strip())
+
+
+def _is_quoted(text: str, match: re.Match[str]) -> bool:
+    """Return whether a mark stands between quotation marks, or in a quoted line."""
+    start, end = match.span()
+    before, after = text[max(0, start - 1) : start], text[end : end + 1]
+    if before and before == after and before in _QUOTES:
+        return True
+    *_, line = text[max(0, start - _LONGEST_PREFIX) : start].rsplit("\n", 1)
+    return line.lstrip().startswith(">") and len(line) < _LONGEST_PREFIX
 
 
 def _declared(calls: Iterator[TextCall], declared: Collection[str]) -> tuple[TextCall, ...]:
@@ -80,6 +96,9 @@ def _declared(calls: Iterator[TextCall], declared: Collection[str]) -> tuple[Tex
 def _from_body(body: str, declared: Mapping[str, JsonObject]) -> Iterator[TextCall]:
     # As JSON first: a string within it may hold what looks like a mark.
     if calls := list(_from_json(body)):
+        yield from calls
+        return
+    if calls := list(_from_names(body)):
         yield from calls
         return
     _, *functions = body.split(_FUNCTION)
@@ -93,6 +112,18 @@ def _from_body(body: str, declared: Mapping[str, JsonObject]) -> Iterator[TextCa
             arguments = _parameters(inside, declared.get(name, {})) if closed else None
         if arguments is not None:
             yield TextCall(name, arguments)
+
+
+def _from_names(body: str) -> Iterator[TextCall]:
+    """Yield calls written as a name with an object behind it, each after a mark of its own."""
+    for part in body.split(_CALLS):
+        name, marked, arguments = part.partition(_ARGUMENTS)
+        if not marked:
+            name, brace, rest = part.partition("{")
+            arguments = brace + rest
+        name, _, _ = name.partition(_CALL_ID)
+        if (found := _arguments(arguments)) is not None:
+            yield TextCall(name.strip(), found)
 
 
 def _parameters(inside: str, schema: JsonObject) -> str | None:

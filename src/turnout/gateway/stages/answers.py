@@ -1,61 +1,41 @@
-"""Small views of an answer in the chat shape."""
+"""Answers as the stages hand them on."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from turnout.core.ids import ToolCallId
-from turnout.core.json import JsonObject, JsonValue, as_object, as_objects, as_text
 from turnout.core.usage import Usage
+from turnout.gateway.dialog.conversation import Call, Foreign
+from turnout.gateway.dialog.events import Native, Reply
 from turnout.gateway.exchange import InferenceRequest
-from turnout.gateway.stages.call_table import StreamedCall
 
-__all__ = ["as_chunk", "calls_of", "estimate_usage", "first_message", "not_streamed"]
+__all__ = ["Answer", "estimate_usage", "not_streamed"]
 
 _CHARS_PER_TOKEN = 4
 _STREAM_FIELDS = frozenset({"stream", "stream_options"})
 
 
-def calls_of(body: JsonObject) -> Sequence[StreamedCall]:
-    """Return the tool calls of a whole answer, every choice's."""
-    return [
-        StreamedCall(
-            ToolCallId(as_text(call.get("id"))),
-            as_text(as_object(call.get("function")).get("name")),
-            as_text(as_object(call.get("function")).get("arguments")),
-        )
-        for choice in as_objects(body.get("choices"))
-        for call in as_objects(as_object(choice.get("message")).get("tool_calls"))
-    ]
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer."""
+
+    reply: Reply
+    native: Native | None
+    """The upstream's own, mended; None where it was made here."""
 
 
-def first_message(body: JsonObject) -> JsonObject:
-    """Return the message of a whole answer's first choice."""
-    choices = as_objects(body.get("choices"))
-    return as_object(choices[0].get("message")) if choices else {}
-
-
-def estimate_usage(request: InferenceRequest, body: JsonObject) -> Usage:
-    """Return what an answer without counts used, by the length of its texts and its calls."""
-    said = [as_object(choice.get("message")) for choice in as_objects(body.get("choices"))]
-    size = sum(len(text) for message in said for text in message.values() if isinstance(text, str))
-    size += sum(len(call.name) + len(call.arguments) for call in calls_of(body))
-    return Usage(request.input_tokens_estimate, -(-size // _CHARS_PER_TOKEN), estimated=True)
+def estimate_usage(request: InferenceRequest, reply: Reply, counted: Usage | None) -> Usage:
+    """Return what an answer used of which not everything was counted, by its length."""
+    size = 0
+    for part in reply.parts:
+        if isinstance(part, Call):
+            size += len(part.name) + len(part.arguments)
+        elif not isinstance(part, Foreign):
+            size += len(part.text)
+    known = counted or Usage(request.input_tokens_estimate)
+    output = max(known.output_tokens, -(-size // _CHARS_PER_TOKEN))
+    return replace(known, output_tokens=output, estimated=True)
 
 
 def not_streamed(request: InferenceRequest) -> InferenceRequest:
     """Return the same request, to be answered whole."""
     body = {name: value for name, value in request.body.items() if name not in _STREAM_FIELDS}
     return replace(request, stream=False, include_usage=False, body=body)
-
-
-def as_chunk(body: JsonObject) -> JsonObject:
-    """Return a whole answer as the one chunk of a stream."""
-    choices: list[JsonValue] = [
-        {
-            "index": choice.get("index", place),
-            "delta": choice.get("message"),
-            "finish_reason": choice.get("finish_reason"),
-        }
-        for place, choice in enumerate(as_objects(body.get("choices")))
-    ]
-    return {**body, "choices": choices}

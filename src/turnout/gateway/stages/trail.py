@@ -1,19 +1,33 @@
 """What is known of one request so far; at its end, its receipt."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
-from turnout.core.ids import RequestId, ToolCallId
+from turnout.core.govern.closing import Charge
+from turnout.core.ids import ProviderName, RequestId, ToolCallId
 from turnout.core.inference import RoutingReport
 from turnout.core.money import Micros, cost_micros
-from turnout.core.receipts import Attempt, Decision, Receipt, ReceiptStatus
+from turnout.core.policies import Policy
+from turnout.core.receipts import (
+    Attempt,
+    ConnectionCall,
+    Decision,
+    Operation,
+    Receipt,
+    ReceiptStatus,
+)
 from turnout.core.usage import Usage
 from turnout.errors import GatewayError, TurnoutError
 from turnout.gateway.catalog import Deployment
+from turnout.gateway.dialog.events import Reply
 from turnout.gateway.exchange import Caller, InferenceRequest, UpstreamError
 from turnout.gateway.wire.errors import error_code
 
 __all__ = ["Trail"]
+
+_FREE: Final = Micros(0)
 
 
 @dataclass(slots=True)
@@ -26,19 +40,35 @@ class Trail:
     at: datetime
     began: float
     """Monotonic seconds."""
+    asked_model: str
+    """As the client named it, before the policy's aliases."""
+    operation: Operation = "answer"
+    policy: Policy | None = None
+    provider_keys: Mapping[ProviderName, str] = field(default_factory=dict, repr=False)
+    """Keys of the policy, in place of the catalog's."""
     decision: Decision | None = None
     outside: tuple[str, ...] = ()
-    reserved: bool = False
-    """Whether the session's ledger awaits the cost."""
+    charges: tuple[Charge, ...] = ()
+    """What the request counts on."""
+    worst: Micros = _FREE
+    """What is reserved on each of them."""
     attempts: list[Attempt] = field(default_factory=list)
     serving: Deployment | None = None
     """Whoever is being asked now, then whoever answered; None where nobody was or did."""
     fallback: bool = False
     usage: Usage = field(default_factory=Usage)
+    earlier_cost: Micros | None = _FREE
+    """What earlier rounds of the same request cost; None where a price was unknown."""
+    earlier_usage: Usage = field(default_factory=Usage)
     ttft_ms: int | None = None
+    reply: Reply | None = None
+    """The whole answer, once it is there."""
     calls: tuple[ToolCallId, ...] = ()
     tools_called: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
+    connection_calls: list[ConnectionCall] = field(default_factory=list)
+    replay_of: RequestId | None = None
+    """The request whose stored answer was given again."""
     status: ReceiptStatus = "failed"
     http_status: int = 500
     error_code: str | None = "internal_error"
@@ -58,22 +88,31 @@ class Trail:
         self.ends("refused" if refused else "failed", status or 502, code)
 
     @property
+    def total_usage(self) -> Usage:
+        """What was used, earlier rounds included."""
+        return self.usage if self.earlier_usage == _NOTHING else self.earlier_usage + self.usage
+
+    @property
     def cost(self) -> Micros | None:
-        """What was used, priced; None where the price is unknown, 0 where nobody served."""
-        if self.serving is None:
-            return Micros(0)
+        """What was used, priced; None where a price is unknown, 0 where nobody served."""
+        if self.serving is None or self.earlier_cost is None:
+            return self.earlier_cost
         price = self.serving.price
-        return None if price is None else cost_micros(self.usage, price)
+        return None if price is None else Micros(self.earlier_cost + cost_micros(self.usage, price))
+
+    def next_round(self) -> None:
+        """Note that the model is asked again within the same request."""
+        self.earlier_usage, self.earlier_cost = self.total_usage, self.cost
+        self.usage, self.serving, self.reply = Usage(), None, None
 
     def report(self) -> RoutingReport | None:
         """Return which deployment serves and why; None where none does."""
         decision, serving = self.decision, self.serving
         if decision is None or serving is None:
             return None
-        first = decision.order[0]
         reason = decision.reason
         if self.fallback:
-            reason = f"{serving.id}: stands in for {first}, which failed. {reason}"
+            reason = f"{serving.id}: stands in for {decision.order[0]}, which failed. {reason}"
         return RoutingReport(
             model=serving.model,
             provider=serving.provider,
@@ -87,11 +126,13 @@ class Trail:
             policy_revision=decision.policy_revision,
             reason=reason,
             cost_micros=self.cost,
+            caches=serving.caching != "none",
+            kept_warm=decision.kept_warm and not self.fallback,
         )
 
     def receipt(self, ended: float) -> Receipt:
         """Return the receipt of a request that ended at `ended`, in monotonic seconds."""
-        request = self.request
+        request, policy = self.request, self.policy
         return Receipt(
             request_id=self.request_id,
             at=self.at,
@@ -100,21 +141,27 @@ class Trail:
             status=self.status,
             http_status=self.http_status,
             error_code=self.error_code,
-            asked_model=request.model,
+            asked_model=self.asked_model,
             call_kind=request.call_kind,
             decision=self.decision,
             routing=self.report(),
             attempts=tuple(self.attempts),
-            usage=self.usage,
+            usage=self.total_usage,
             cost_micros=self.cost,
             latency_ms=round((ended - self.began) * 1000),
             ttft_ms=self.ttft_ms,
-            tools_declared=_names(request),
+            tools_declared=tuple([tool.name for tool in request.tools]),
             tools_called=self.tools_called,
             tools_outside=self.outside,
             repairs=self.repairs,
+            project=self.caller.project,
+            policy="" if policy is None else policy.name,
+            policy_revision=None if policy is None else policy.revision,
+            shape=request.shape,
+            operation=self.operation,
+            replay_of=self.replay_of,
+            connection_calls=tuple(self.connection_calls),
         )
 
 
-def _names(request: InferenceRequest) -> tuple[str, ...]:
-    return tuple(tool.name for tool in request.tools)
+_NOTHING = Usage()

@@ -1,73 +1,59 @@
-"""Errors in the shape that chat completions clients read."""
+"""What every shape says of an error alike: its code and when to come back."""
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
-import orjson
-
-from turnout.core.json import JsonValue
-from turnout.errors import GatewayError, TurnoutError
+from turnout.errors import GatewayError, StoreError, TurnoutError
 from turnout.gateway.exchange import UpstreamError
 
-__all__ = ["ErrorReply", "error_code", "write_error"]
+__all__ = ["error_code", "error_status", "retry_headers"]
 
-_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "insufficient_quota",
-    403: "permission_error",
-    404: "invalid_request_error",
-    409: "conflict_error",
-    413: "invalid_request_error",
-    429: "rate_limit_error",
-}
 _LONGEST_WAIT = 60
 _FINAL_CODES = frozenset({"no_eligible_model", "provider_refused", "session_request_cap"})
-"""Refusals that no retry can lift, though their status makes clients retry."""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorReply:
-    """An error as it goes to the client."""
-
-    status: int
-    body: bytes
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-def write_error(error: TurnoutError | UpstreamError) -> ErrorReply:
-    """Return what the client reads; an upstream's own body of this shape stays as it came."""
-    if isinstance(error, UpstreamError):
-        status = error.status or 502
-        body = error.body or _shape(str(error), status, error_code(error), None)
-        return ErrorReply(status, body, _retry_headers(error.retry_after))
-    if isinstance(error, GatewayError):
-        headers = _retry_headers(error.retry_after)
-        if error.code in _FINAL_CODES:
-            headers["x-should-retry"] = "false"
-        body = _shape(str(error), error.status, error.code, error.param)
-        return ErrorReply(error.status, body, headers)
-    return ErrorReply(500, _shape(str(error), 500, error_code(error), None))
+"""Refusals that no retry can lift unless they name a time, though their status says so."""
+_UPSTREAM_CODES: Mapping[int, str] = {
+    400: "invalid_request",
+    413: "request_too_large",
+    429: "rate_limit_exceeded",
+    504: "upstream_timeout",
+}
 
 
 def error_code(error: TurnoutError | UpstreamError) -> str:
     """Return the machine-readable reason, as it also stands on the receipt."""
     if isinstance(error, GatewayError):
         return error.code
-    return "upstream_error" if isinstance(error, UpstreamError) else "internal_error"
+    if isinstance(error, UpstreamError):
+        return _UPSTREAM_CODES.get(error.status or 0, "upstream_error")
+    return "store_unavailable" if isinstance(error, StoreError) else "internal_error"
 
 
-def _shape(message: str, status: int, code: str, param: str | None) -> bytes:
-    detail: dict[str, JsonValue] = {
-        "message": message,
-        "type": _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error"),
-        "param": param,
-        "code": code,
-    }
-    return orjson.dumps({"error": detail})
+def error_status(error: TurnoutError | UpstreamError) -> int:
+    """Return the HTTP status that the client gets."""
+    if isinstance(error, UpstreamError):
+        return error.status or 502
+    if isinstance(error, GatewayError):
+        return error.status
+    return 503 if isinstance(error, StoreError) else 500
 
 
-def _retry_headers(seconds: float | None) -> dict[str, str]:
+def retry_headers(error: TurnoutError | UpstreamError) -> dict[str, str]:
+    """Return the headers that say whether and when the request may be sent again.
+
+    What an upstream said of its limits goes along.
+    """
+    if isinstance(error, UpstreamError):
+        kept = {k: v for k, v in error.headers.items() if k.startswith("x-")}
+        kept.pop("x-request-id", None)
+        return kept | _wait(error.retry_after)
+    if not isinstance(error, GatewayError):
+        return {}
+    headers = _wait(error.retry_after)
+    final = error.code in _FINAL_CODES and error.retry_after is None
+    return headers | {"x-should-retry": "false"} if final else headers
+
+
+def _wait(seconds: float | None) -> dict[str, str]:
     if seconds is None:
         return {}
     headers = {"retry-after": str(math.ceil(seconds))}

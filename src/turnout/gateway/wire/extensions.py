@@ -22,9 +22,10 @@ __all__ = ["EXTENSIONS", "Extensions", "read_extensions"]
 EXTENSIONS = frozenset({"extended_thinking", "routing"})
 """Top-level fields that are ours; no upstream sees them."""
 
-_ROUTING_FIELDS = ("optimize", "task", "session", "policy")
+_ROUTING_FIELDS = ("optimize", "task", "session", "policy", "tools", "read_only")
 _SESSION_HEADERS = ("x-session-id", "x-claude-code-session-id", "session-id", "session_id")
 _LONGEST_ID = 512
+_MOST_TOOLS = 1_024
 
 Name = TypeVar("Name", bound=str)
 
@@ -75,7 +76,22 @@ def _routing_ask(body: JsonObject) -> RoutingAsk:
         task=_optional(task, get_args(TaskKind), "routing.task"),
         session=None if session is None else _session(session, "routing.session"),
         policy=text(routing, "policy", "routing.policy"),
+        tools=_names(routing, "tools", "routing.tools"),
+        read_only=flag(routing, "read_only", "routing.read_only") or False,
     )
+
+
+def _names(owner: JsonObject, name: str, path: str) -> tuple[str, ...] | None:
+    listed = owner.get(name)
+    if listed is None:
+        return None
+    if not isinstance(listed, list) or len(listed) > _MOST_TOOLS:
+        raise invalid(f"`{path}` must be a list of at most {_MOST_TOOLS} names.", path)
+    for place, value in enumerate(listed):
+        if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
+            at = f"{path}[{place}]"
+            raise invalid(f"`{at}` must be a string of 1 to {LONGEST_NAME} characters.", at)
+    return tuple(str(value) for value in listed)
 
 
 def _session_elsewhere(body: JsonObject, headers: Mapping[str, str]) -> SessionId | None:

@@ -21,4 +21,6 @@ def write_report(report: RoutingReport) -> dict[str, JsonValue]:
         "policy_revision": report.policy_revision,
         "reason": report.reason,
         "cost_micros": report.cost_micros,
+        "caches": report.caches,
+        "kept_warm": report.kept_warm,
     }

@@ -11,9 +11,10 @@ from urllib.parse import unquote, urlsplit
 
 import h11
 
+from turnout.core.network.addresses import Address, admitted
 from turnout.errors import ConfigError
 from turnout.sandbox.base import HostRule
-from turnout.sandbox.egress.resolver import Address, Resolver, admitted
+from turnout.sandbox.egress.resolver import Resolver
 from turnout.sandbox.egress.wire.http import HttpPeer
 from turnout.sandbox.egress.wire.refusal import RefusedError
 from turnout.sandbox.egress.wire.streams import PIECE, TcpStream

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from turnout.core.network.addresses import admitted
 from turnout.errors import ConfigError, SandboxError, UnfitError
 from turnout.sandbox.bare import BareStarter
 from turnout.sandbox.base import (
@@ -19,7 +20,7 @@ from turnout.sandbox.base import (
     HostRule,
     Mount,
 )
-from turnout.sandbox.egress.resolver import SystemResolver, admitted
+from turnout.sandbox.egress.resolver import SystemResolver
 from turnout.sandbox.egress.rules import check_rule
 from turnout.sandbox.mirrors.local import can_be_shown, local_mounts
 from turnout.sandbox.mirrors.pip_settings import PackagePlace, PipSettings

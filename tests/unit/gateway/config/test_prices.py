@@ -13,6 +13,19 @@ def test_a_known_model_at_its_provider_has_its_list_price() -> None:
     )
 
 
+@pytest.mark.cases
+def test_a_price_that_rises_with_the_prompt_has_its_tiers() -> None:
+    """All tokens of a long prompt cost more: a cap must reserve for that."""
+    price = known_price("https://api.anthropic.com/v1", "claude-sonnet-4-5")
+    assert price is not None
+    (tier,) = price.tiers
+    assert tier.above == 200_000
+    assert tier.price.input > price.input
+    assert tier.price.output > price.output
+    assert price.at(200_000) is price
+    assert price.at(200_001) == tier.price
+
+
 @pytest.mark.parametrize(
     ("url", "model"),
     [

@@ -11,8 +11,10 @@ from turnout.core.json import as_object
 from turnout.gateway.catalog import Provider
 from turnout.gateway.evidence import ProbeResult
 from turnout.gateway.exchange import UpstreamError
+from turnout.gateway.measure.asking import Asking
 from turnout.gateway.measure.probe import PROBE_NAME, probe
-from turnout.gateway.providers.openai_compatible import OpenAICompatible
+from turnout.gateway.providers.http import HttpUpstream
+from turnout.gateway.wire.chat import ChatShape
 from turnout.testing.exchange import deployment
 from turnout.testing.model_server import (
     Answer,
@@ -31,10 +33,11 @@ async def probed(answer: Callable[[RecordedRequest], Answer]) -> tuple[ProbeResu
     """Probe a server that answers so; return the result and the number of requests."""
     async with (
         ScriptedModelServer(answer, answers_probes=False) as server,
-        OpenAICompatible(SystemClock()) as upstream,
+        HttpUpstream(SystemClock()) as upstream,
     ):
         provider = Provider(ProviderName("acme"), server.base_url)
-        result = await probe(upstream, provider, MODEL, SystemClock())
+        asking = Asking(upstream, ChatShape(), provider, MODEL, SystemClock())
+        result = await probe(asking, SystemClock())
         return result, len(server.requests)
 
 
@@ -123,7 +126,7 @@ async def test_a_model_that_thinks_long_gets_more_room() -> None:
         return obedient(request)
 
     result, requests = await probed(thoughtful)
-    assert (result.tools, requests) == ("confirmed", 6)
+    assert (result.tools, requests) == ("confirmed", 4)
 
 
 @pytest.mark.faults

@@ -8,8 +8,12 @@ import pytest
 from turnout.core.ids import ProviderName
 from turnout.errors import ModelUnavailableError
 from turnout.gateway.catalog import Catalog, Deployment, Provider
-from turnout.gateway.measure.settle import Settled, discover, settle
-from turnout.gateway.providers.openai_compatible import OpenAICompatible
+from turnout.gateway.dialog.conversation import Shape
+from turnout.gateway.evidence import Check, Examination, ProbeResult
+from turnout.gateway.measure.settle import Settled, discover, keep_result, kept_result, settle
+from turnout.gateway.providers.http import HttpUpstream
+from turnout.gateway.wire.base import UpstreamShape
+from turnout.gateway.wire.chat import ChatShape
 from turnout.testing.clock import FrozenClock
 from turnout.testing.exchange import deployment
 from turnout.testing.model_server import (
@@ -20,6 +24,7 @@ from turnout.testing.model_server import (
 )
 from turnout.testing.stores import MemoryProbesStore
 
+SHAPES: dict[Shape, UpstreamShape] = {"chat": ChatShape()}
 UNSURE = replace(deployment("env/m"), tools="unknown")
 
 
@@ -34,8 +39,8 @@ async def settled(
 ) -> Settled:
     """Settle a catalog."""
     clock = clock or FrozenClock()
-    async with OpenAICompatible(clock) as upstream:
-        return await settle(what, upstream, store or MemoryProbesStore(), clock)
+    async with HttpUpstream(clock) as upstream:
+        return await settle(what, upstream, SHAPES, store or MemoryProbesStore(), clock)
 
 
 async def test_what_was_unknown_is_written_into_the_catalog() -> None:
@@ -73,10 +78,10 @@ async def test_a_probe_is_announced_once_and_a_kept_result_is_not() -> None:
     """Who waits learns why, and nobody is told of work that is not done."""
     store, told, clock = MemoryProbesStore(), list[str](), FrozenClock()
     other = replace(UNSURE, id=deployment("env/other").id, upstream_name="other")
-    async with ScriptedModelServer() as server, OpenAICompatible(clock) as upstream:
+    async with ScriptedModelServer() as server, HttpUpstream(clock) as upstream:
         both = catalog(server.base_url, UNSURE, other)
         for _ in range(2):
-            await settle(both, upstream, store, clock, lambda: told.append("probing"))
+            await settle(both, upstream, SHAPES, store, clock, lambda: told.append("probing"))
     assert told == ["probing"]
 
 
@@ -98,6 +103,26 @@ async def test_an_old_result_is_asked_again() -> None:
         clock.advance(timedelta(days=31).total_seconds())
         await settled(catalog(server.base_url), store, clock)
         assert len(server.probes) == 2 * asked
+
+
+async def test_an_examination_outlives_the_probe_that_it_came_with() -> None:
+    """The three short calls that are made again after a month do not take its figures away."""
+    store, clock = MemoryProbesStore(), FrozenClock()
+    exam = Examination(clock.now(), (Check("call", 19, 20),))
+    async with ScriptedModelServer() as server:
+        what = catalog(server.base_url)
+        provider = what.providers[ProviderName("env")]
+        old = ProbeResult(UNSURE.id, clock.now(), "confirmed", False, True, True, "", exam)
+        await keep_result(store, provider, UNSURE, old)
+        clock.advance(timedelta(days=31).total_seconds())
+        found = await settled(what, store, clock)
+        assert server.probes
+        assert found.results[0].at > old.at
+        kept = await kept_result(store, provider, UNSURE)
+        stated = await settled(catalog(server.base_url, deployment("env/m")), store, clock)
+    assert kept is not None
+    assert found.results[0].examined == kept.examined == exam
+    assert [result.examined for result in stated.results] == [exam]
 
 
 async def test_one_that_cannot_be_asked_does_not_hold_up_the_rest() -> None:
@@ -172,7 +197,7 @@ async def test_the_models_of_an_endpoint_are_discovered() -> None:
     """An endpoint that lists none asks for the model's name."""
     async with (
         ScriptedModelServer(models=["a", "b"]) as server,
-        OpenAICompatible(FrozenClock()) as upstream,
+        HttpUpstream(FrozenClock()) as upstream,
     ):
         provider = Provider(ProviderName("env"), server.base_url)
         assert await discover(upstream, provider) == ("a", "b")

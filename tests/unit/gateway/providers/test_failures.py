@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnout.core.ids import ProviderName
+from turnout.core.json import JsonObject
 from turnout.gateway.catalog import Provider
-from turnout.gateway.providers.failures import from_body, from_status, retry_after
+from turnout.gateway.providers.failures import (
+    from_status,
+    in_band,
+    retry_after,
+    without_key,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PROVIDER = Provider(ProviderName("acme"), "http://acme.test/v1", api_key="sk-secret")
@@ -79,15 +85,32 @@ def test_a_page_is_no_body_of_our_shape() -> None:
 def test_an_error_in_a_good_answer_has_its_status(code: object, status: int | None) -> None:
     """Only a code that is an HTTP error status counts as one."""
     body = orjson.loads(orjson.dumps({"error": {"message": "overloaded", "code": code}}))
-    assert from_body(body, PROVIDER).status == status
+    assert in_band(body, "chat").status == status
 
 
-@pytest.mark.cases
-def test_a_key_in_an_error_within_an_answer_is_taken_out_too() -> None:
-    """Of the message, which goes on record, as of the body."""
-    error = from_body({"error": {"message": "key sk-secret is over its limit"}}, PROVIDER)
-    assert str(error) == "failed while answering: key [key] is over its limit"
-    assert b"sk-secret" not in (error.body or b"")
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [("overloaded_error", 529), ("rate_limit_error", 429), ("api_error", None)],
+)
+def test_the_type_of_an_error_stands_for_its_status(kind: str, status: int | None) -> None:
+    """Anthropic's shape has no numbers in its events."""
+    error = in_band({"type": "error", "error": {"type": kind, "message": "No."}}, "messages")
+    assert (error.status, error.said, error.shape) == (status, "No.", "messages")
+    assert error.body is not None
+
+
+def test_an_answer_that_holds_an_error_is_no_error_body() -> None:
+    """It is never shown to a client as one."""
+    body: JsonObject = {"object": "response", "error": {"message": "broke", "code": "server_error"}}
+    assert in_band(body, "responses").body is None
+
+
+@pytest.mark.parametrize(("key", "says"), [("sk-secret", "[key]"), ("any", "any")])
+def test_a_key_is_blotted_out_wherever_it_stands(key: str, says: str) -> None:
+    """A word that local servers take for a key is none."""
+    raw = f"the key {key} is over its limit".encode()
+    sent = without_key(raw, replace(PROVIDER, api_key=key))
+    assert sent == f"the key {says} is over its limit".encode()
 
 
 def test_a_key_that_is_no_secret_leaves_the_words_alone() -> None:

@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turnout.core.ids import ToolCallId
 from turnout.core.json import JsonObject, JsonValue, as_object, as_objects
+from turnout.gateway.dialog.conversation import Call, Text
+from turnout.gateway.dialog.events import Reply
 from turnout.gateway.exchange import DeclaredTool
 from turnout.gateway.repair import (
     CallCount,
@@ -156,24 +159,36 @@ def test_broken_arguments_stay_as_the_model_wrote_them() -> None:
     """Nobody guesses what was meant; the count knows."""
     wrong = body("tool_calls", call(function={"name": "look", "arguments": '{"a": '}))
     assert repair_reply(wrong, REQUEST, PLAIN).body is wrong
-    message = as_object(only(wrong)["message"])
-    assert count_calls(message, REQUEST) == CallCount(1, 1)
+    reply = Reply((Call(ToolCallId("c1"), "look", '{"a": '),), "tool_calls")
+    assert count_calls(reply, REQUEST) == CallCount(1, 1)
 
 
 @pytest.mark.cases
 def test_a_call_left_in_the_text_counts_against_the_model() -> None:
     """It is never silently a success."""
-    message: JsonObject = {"content": "I will <tool_call>{oops</tool_call>"}
-    assert count_calls(message, REQUEST) == CallCount(1, 1)
-    assert count_calls(message, PLAIN_REQUEST) == CallCount(0, 0)
-    assert count_calls({"content": "Hi"}, REQUEST) == CallCount(0, 0)
+    stray = Reply((Text("I will <tool_call>{oops</tool_call>"),), "stop")
+    assert count_calls(stray, REQUEST) == CallCount(1, 1)
+    assert count_calls(stray, PLAIN_REQUEST) == CallCount(0, 0)
+    assert count_calls(Reply((Text("Hi"),), "stop"), REQUEST) == CallCount(0, 0)
 
 
-def test_an_old_function_call_is_left_alone() -> None:
+def test_an_old_function_call_is_left_alone_where_it_was_asked_for() -> None:
     """The deprecated form has no ids and no list to mend."""
     old = body("function_call")
     as_object(only(old)["message"])["function_call"] = {"name": "look", "arguments": "{}"}
-    assert repair_reply(old, REQUEST, PLAIN).body is old
+    asked = replace(REQUEST, body={**PLAIN_REQUEST.body, "functions": [{"name": "look"}]})
+    assert repair_reply(old, asked, PLAIN).body is old
+
+
+def test_an_old_function_call_becomes_a_call_where_tools_were_declared() -> None:
+    """A client of today never looks at the old field."""
+    old = body("function_call")
+    as_object(only(old)["message"])["function_call"] = {"name": "look", "arguments": "{}"}
+    repaired = repair_reply(old, REQUEST, PLAIN)
+    (made,) = calls_of(repaired.body)
+    assert made["function"] == {"name": "look", "arguments": "{}"}
+    assert only(repaired.body)["finish_reason"] == "tool_calls"
+    assert "call in the old form rewritten" in repaired.repairs
 
 
 def test_a_stream_waits_only_where_calls_come_as_text() -> None:

@@ -24,6 +24,9 @@ MARKED = [
     "<function=look><parameter=path>a.py</parameter></function>",
     f"[TOOL_CALLS] [{JSON}]",
     f"[TOOL_CALLS]{JSON}",
+    '[TOOL_CALLS]look[ARGS]{"path": "a.py"}',
+    '[TOOL_CALLS]look[CALL_ID]abc123def[ARGS]{"path": "a.py"}',
+    '[TOOL_CALLS]look{"path": "a.py"}',
 ]
 UNMARKED = [
     f"```json\n{JSON}\n```",
@@ -61,6 +64,29 @@ def test_a_call_quoted_in_prose_is_prose(text: str) -> None:
     """Words around a mark make it an example."""
     prose = f"A model would answer: {text}"
     assert find_calls(prose, DECLARED, expected=False).calls == ()
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"A call looks like `<tool_call>{JSON}</tool_call>`, I think.",
+        f'You wrote "<tool_call>{JSON}</tool_call>".',
+        f"You wrote:\n> <tool_call>{JSON}</tool_call>\nWhy?",
+        f"You wrote:\n> ```json\n> {JSON}\n> ```",
+    ],
+)
+def test_a_quotation_is_no_call_even_where_calls_are_expected(text: str) -> None:
+    """A model that talks about a call does not make one."""
+    found = find_calls(text, DECLARED, expected=True)
+    assert (found.calls, found.rest) == ((), text)
+
+
+def test_several_calls_after_marks_of_their_own_are_several() -> None:
+    """The newer form has one mark for each."""
+    text = '[TOOL_CALLS]look[ARGS]{"path": "a.py"}[TOOL_CALLS]finish[ARGS]{}'
+    found = find_calls(text, DECLARED, expected=False)
+    assert found.calls == (CALL, TextCall("finish", "{}"))
 
 
 def test_prose_around_an_expected_call_is_kept() -> None:

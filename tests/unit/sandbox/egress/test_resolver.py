@@ -4,7 +4,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from turnout.sandbox.egress.resolver import SystemResolver, admitted
+from turnout.core.network.addresses import admitted
+from turnout.sandbox.egress.resolver import SystemResolver
 
 PUBLIC = ["1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1", "2002:101:101::", "64:ff9b::101:101"]
 PRIVATE = [

@@ -1,0 +1,1 @@
+"""The network as values: no connection is made here."""

@@ -1,0 +1,1 @@
+"""The routes by which people and programs govern the gateway."""

@@ -1,0 +1,137 @@
+"""The one error body of the admin routes; that of the chat routes is the same."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from turnout.core.json import ascii_json
+from turnout.errors import (
+    ConflictError,
+    GatewayError,
+    NotFoundError,
+    StoreError,
+    TurnoutError,
+    UsageError,
+)
+from turnout.gateway.wire.errors import retry_headers
+
+__all__ = [
+    "REFUSALS",
+    "ErrorBody",
+    "ErrorDetail",
+    "invalid_body",
+    "no_such_route",
+    "refusal",
+    "refused",
+]
+
+_TYPES: Final[Mapping[int, str]] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    429: "rate_limit_error",
+}
+
+
+_POSTS: Final = ("/chat/completions", "/messages", "/messages/count_tokens", "/responses")
+"""Model routes, which another method than theirs leads here."""
+
+
+_PLAINER: Final = {"extra_forbidden": "there is no such field", "missing": "it is missing"}
+
+
+class ErrorDetail(BaseModel):
+    """What went wrong."""
+
+    message: str
+    """What is wrong, and what to do about it."""
+    type: str
+    param: str | None
+    """The field that is wrong; null where it is not one field."""
+    code: str
+    """The machine-readable reason."""
+
+
+class ErrorBody(BaseModel):
+    """Every answer that is not a success."""
+
+    error: ErrorDetail
+
+
+REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
+    for status in (400, 401, 403, 404, 409, 413, 503)
+}
+"""What every route may answer beside its own, for its `responses`."""
+
+
+def refusal(error: TurnoutError) -> Response:
+    """Return the answer to a request that failed."""
+    match error:
+        case GatewayError():
+            status, code, param = error.status, error.code, error.param
+        case UsageError():
+            status, code, param = 400, "invalid_request", None
+        case NotFoundError():
+            status, code, param = 404, "not_found", None
+        case ConflictError():
+            status, code, param = 409, "revision_conflict", None
+        case StoreError():
+            status, code, param = 503, "store_unavailable", None
+        case _:
+            status, code, param = 500, "internal_error", None
+    return _answer(status, str(error), code, param, retry_headers(error))
+
+
+async def refused(_: Request, error: Exception) -> Response:
+    """Answer for an error that was raised on purpose."""
+    if not isinstance(error, TurnoutError):
+        raise error
+    return refusal(error)
+
+
+async def invalid_body(_: Request, error: Exception) -> Response:
+    """Answer a request whose body or parameters are not as documented: 400."""
+    if not isinstance(error, RequestValidationError):
+        raise error
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"]]
+    path = ".".join(place[1:])
+    wrong = _PLAINER.get(first["type"], first["msg"])
+    said = f"`{path}`: {wrong}." if path else f"The {place[0]}: {wrong}."
+    if place == ["body"]:
+        said += " Send JSON with `content-type: application/json`."
+    return _answer(400, said, "invalid_request", path or None)
+
+
+async def no_such_route(request: Request, error: Exception) -> Response:
+    """Answer what no route takes."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    if status == 400:
+        return _answer(400, "The body is not JSON.", "invalid_request", None, headers)
+    path: str = request.scope["path"]
+    if status == 404 and path.endswith(_POSTS):
+        status, headers = 405, {"allow": "POST"}
+    said = f"{request.method} {path} is not served here."
+    code = "method_not_allowed" if status == 405 else "route_not_found"
+    return _answer(status, said, code, None, headers)
+
+
+def _answer(
+    status: int,
+    message: str,
+    code: str,
+    param: str | None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    return Response(ascii_json(body), status, headers, media_type="application/json")

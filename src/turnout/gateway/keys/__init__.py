@@ -1,0 +1,1 @@
+"""Keys: made once, known by their hash, limited in what runs under them at once."""

@@ -1,0 +1,1 @@
+"""Policies in force, and how they change."""

@@ -1,0 +1,1 @@
+"""Cloud accounts through which models are reached; each needs its own module alone."""

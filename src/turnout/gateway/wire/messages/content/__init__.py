@@ -1,0 +1,1 @@
+"""Content blocks of the messages shape, read, written and marked."""

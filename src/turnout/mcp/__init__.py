@@ -1,0 +1,1 @@
+"""Connections to MCP servers, through the official SDK (the extra `mcp`)."""

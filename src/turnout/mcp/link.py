@@ -1,0 +1,289 @@
+"""One connection, opened at first use, kept open, opened anew where it broke."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Final, NamedTuple, NoReturn, TypeVar
+
+import anyio
+from mcp import Client, MCPError, types
+from mcp.client import IncomingMessage
+from pydantic import ValidationError
+
+from turnout.core.clock import Clock
+from turnout.core.govern.connections import Connection, ConnectionTool, ToolOutcome
+from turnout.core.json import JsonObject
+from turnout.errors import ConnectionFailedError, ToolError
+from turnout.mcp.http import UNREACHED, over_http
+from turnout.mcp.program import over_pipes
+from turnout.mcp.reading import Scrubber, read_result, read_tool
+
+__all__ = ["Link"]
+
+_FRESH: Final = 60.0
+"""Seconds for which a list of tools is believed."""
+_RESTING: Final = 2.0
+"""Seconds for which nobody tries again what could not be opened."""
+_AT_ONCE: Final = 16
+_MOST_TOOLS: Final = 256
+_MOST_PAGES: Final = 32
+_CLOSED: Final = -32000
+_TERMINATED: Final = "Session terminated"
+_ENDING: Final = 10.0
+"""Seconds that a connection has to close."""
+
+_BROKEN: Final = (
+    MCPError,
+    ConnectionFailedError,
+    ValidationError,
+    ExceptionGroup,
+    OSError,
+    RuntimeError,
+)
+"""All by which the SDK says that a connection cannot be opened, or is gone."""
+
+Answer = TypeVar("Answer")
+
+
+class _LostError(Exception):
+    """The connection is no longer there."""
+
+    def __init__(self, why: str, *, delivered: bool) -> None:
+        super().__init__(why)
+        self.delivered = delivered
+        """Whether the server may have acted on the request."""
+
+
+class _Listed(NamedTuple):
+    at: float
+    tools: tuple[ConnectionTool, ...]
+
+
+class _Failed(NamedTuple):
+    at: float
+    error: ConnectionFailedError
+
+
+class _Open(NamedTuple):
+    client: Client
+    owner: "asyncio.Task[None]"
+    ending: asyncio.Event
+
+
+class Link:
+    """Speaks to one server; safe for any number of callers at once."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._scrub = Scrubber(connection.secrets)
+        self._opening = asyncio.Lock()
+        self._listing = asyncio.Lock()
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._open: _Open | None = None
+        self._endings: set[asyncio.Task[None]] = set()
+        self._listed: _Listed | None = None
+        self._unlisted: _Failed | None = None
+        self._unopened: _Failed | None = None
+
+    async def tools(self) -> tuple[ConnectionTool, ...]:
+        """Return the tools that may be used, by name; `ConnectionFailedError` where none can."""
+        came = self._clock.monotonic()
+        async with self._listing:
+            if self._unlisted is not None and self._unlisted.at > came:
+                raise self._unlisted.error
+            listed = self._listed
+            if listed is None or self._clock.monotonic() - listed.at > _FRESH:
+                self._listed = listed = await self._list()
+            return listed.tools
+
+    async def call(self, tool: str, arguments: JsonObject) -> ToolOutcome:
+        """Run a tool; `ToolError` where the server refuses, `ConnectionFailedError` otherwise."""
+
+        async def run(client: Client) -> types.CallToolResult:
+            # Not `client.call_tool`: it checks the result against patterns of the server's own
+            # making, which may take for ever.
+            asked = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
+            request = types.CallToolRequest(params=asked)
+            return await client.session.send_request(request, types.CallToolResult)
+
+        async def placed() -> types.CallToolResult:
+            async with self._places:
+                return await self._asked(run, again=False)
+
+        result = await self._within(placed)
+        return read_result(result, self._connection, self._scrub)
+
+    async def close(self) -> None:
+        """Close the connection; one that does not close in time is left to itself."""
+        async with self._opening:
+            if self._open is not None:
+                self._drop(self._open)
+        if self._endings:
+            _, late = await asyncio.wait(self._endings, timeout=_ENDING)
+            for owner in late:
+                owner.cancel()
+
+    async def _list(self) -> _Listed:
+        try:
+            tools = await self._within(lambda: self._asked(_list_tools, again=True))
+        except ToolError as error:
+            raise self._failure(error.message) from error
+        except ConnectionFailedError as error:
+            self._unlisted = _Failed(self._clock.monotonic(), error)
+            raise
+        return _Listed(self._clock.monotonic(), self._usable(tools))
+
+    async def _within(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
+        seconds = self._connection.timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await work()
+        except TimeoutError:
+            raise self._failure(f"did not answer within {seconds:g} s") from None
+
+    async def _asked(self, ask: Callable[[Client], Awaitable[Answer]], *, again: bool) -> Answer:
+        """Ask over the open connection, and once more over a new one where the old was gone."""
+        was_open = self._open is not None
+        try:
+            return await self._ask_once(ask)
+        except _LostError as lost:
+            if not was_open or (lost.delivered and not again):
+                self._fail(lost)
+        try:
+            return await self._ask_once(ask)
+        except _LostError as lost:
+            self._fail(lost)
+
+    async def _ask_once(self, ask: Callable[[Client], Awaitable[Answer]]) -> Answer:
+        opened = await self._opened()
+        try:
+            return await ask(opened.client)
+        except MCPError as error:
+            if error.code == UNREACHED or error.message == _TERMINATED:
+                self._drop(opened)
+                raise _LostError(error.message, delivered=False) from error
+            if error.code == _CLOSED:
+                self._drop(opened)
+                raise _LostError(error.message, delivered=True) from error
+            raise ToolError(self._scrub(error.message)[:1_000]) from error
+        except ValidationError as error:
+            raise self._failure("sent an answer that is not of the protocol") from error
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            self._drop(opened)
+            raise _LostError("is no longer there", delivered=False) from error
+        except RuntimeError as error:
+            self._drop(opened)
+            raise _LostError("is no longer there", delivered=True) from error
+
+    async def _opened(self) -> _Open:
+        async with self._opening:
+            if self._open is not None:
+                if not (self._open.ending.is_set() or self._open.owner.done()):
+                    return self._open
+                self._drop(self._open)
+            failed = self._unopened
+            if failed is not None and self._clock.monotonic() - failed.at < _RESTING:
+                raise failed.error
+            try:
+                self._open = await self._start()
+            except ConnectionFailedError as error:
+                self._unopened = _Failed(self._clock.monotonic(), error)
+                raise
+            self._unopened = self._listed = None
+            return self._open
+
+    async def _start(self) -> _Open:
+        ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        ending = asyncio.Event()
+        owner = asyncio.create_task(self._own(ready, ending))
+        owner.add_done_callback(lambda ended: self._ended(ended, ready))
+        try:
+            client = await asyncio.shield(ready)
+        except asyncio.CancelledError:
+            ready.cancel()
+            owner.cancel()
+            self._ends(owner)
+            raise
+        return _Open(client, owner, ending)
+
+    def _ended(self, owner: "asyncio.Task[None]", ready: "asyncio.Future[Client]") -> None:
+        """Leave nobody waiting for a connection that is not coming."""
+        failed = None if owner.cancelled() else owner.exception()
+        if not ready.done():
+            ready.set_exception(failed or self._failure("ended before it was open"))
+
+    async def _own(self, ready: "asyncio.Future[Client]", ending: asyncio.Event) -> None:
+        """Hold the connection open: the SDK wants it closed by the task that opened it."""
+        try:
+            async with self._connected(ending) as client:
+                ready.set_result(client)
+                await ending.wait()
+        except _BROKEN as error:
+            if not ready.done():
+                ready.set_exception(self._explained(error))
+
+    @asynccontextmanager
+    async def _connected(self, ending: asyncio.Event) -> AsyncIterator[Client]:
+        held = self._connection
+        transport = over_http(held) if held.url else over_pipes(held, ending.set)
+        info = types.Implementation(name="turnout", version=version("turnout"))
+        client = Client(transport, cache=None, client_info=info, message_handler=self._note)
+        async with client as opened:
+            yield opened
+
+    async def _note(self, message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._listed = None
+
+    def _drop(self, opened: _Open) -> None:
+        """Give a connection up; it closes in its own time."""
+        if self._open is opened:
+            self._open = self._listed = None
+        opened.ending.set()
+        self._ends(opened.owner)
+
+    def _ends(self, owner: "asyncio.Task[None]") -> None:
+        self._endings.add(owner)
+        owner.add_done_callback(self._endings.discard)
+
+    def _usable(self, tools: tuple[types.Tool, ...]) -> tuple[ConnectionTool, ...]:
+        allow, read_only = self._connection.allow, self._connection.read_only
+        read = {found.name: found for t in tools if (found := read_tool(t, self._scrub))}
+        return tuple(
+            read[name]
+            for name in sorted(read)
+            if (not allow or name in allow) and (read[name].read_only or not read_only)
+        )
+
+    def _explained(self, error: Exception) -> ConnectionFailedError:
+        match error:
+            case ConnectionFailedError():
+                return error
+            case MCPError() if error.code == _CLOSED and self._connection.command:
+                return self._failure("its program ended", "Run its command by hand to see why.")
+            case MCPError():
+                return self._failure(self._scrub(error.message)[:1_000])
+            case ExceptionGroup():
+                return self._explained(error.exceptions[0])
+            case _:
+                return self._failure("does not speak the protocol")
+
+    def _fail(self, lost: _LostError) -> NoReturn:
+        raise self._failure(self._scrub(str(lost))[:1_000]) from lost
+
+    def _failure(self, what: str, mend: str = "") -> ConnectionFailedError:
+        return ConnectionFailedError(f"The connection {self._connection.name}: {what}.", mend=mend)
+
+
+async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        cursor = page.next_cursor
+        if cursor is None or len(tools) >= _MOST_TOOLS:
+            break
+    return tuple(tools[:_MOST_TOOLS])

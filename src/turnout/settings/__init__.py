@@ -1,0 +1,39 @@
+"""What users may set."""
+
+from turnout.settings.environment import (
+    endpoint_present,
+    find_config,
+    keys_present,
+    load_settings,
+    secret_named,
+    secret_value,
+    state_folder,
+)
+from turnout.settings.values import (
+    CONFIG_NAME,
+    HOSTED_KEYS,
+    KNOWN_KEYS,
+    ConfigFile,
+    DriverName,
+    Endpoint,
+    KnownKey,
+    Settings,
+)
+
+__all__ = [
+    "CONFIG_NAME",
+    "HOSTED_KEYS",
+    "KNOWN_KEYS",
+    "ConfigFile",
+    "DriverName",
+    "Endpoint",
+    "KnownKey",
+    "Settings",
+    "endpoint_present",
+    "find_config",
+    "keys_present",
+    "load_settings",
+    "secret_named",
+    "secret_value",
+    "state_folder",
+]

@@ -1,0 +1,130 @@
+"""From the tables of `turnout.toml` to what each room takes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Final
+
+from turnout.agent.base import AgentConfig, StepConfig
+from turnout.core.govern.revisions import DEFAULT_POLICY
+from turnout.core.inference import StepKind
+from turnout.core.policies import EgressPolicy, Policy
+from turnout.errors import ConfigError
+from turnout.sandbox.base import BoundSecret, Egress, Limits
+from turnout.sandbox.container.options import ContainerOptions
+from turnout.sandbox.egress.rules import parse_rule
+from turnout.sandbox.kubernetes.options import KubernetesOptions, ProxyAddress
+from turnout.settings.tables import (
+    AgentTable,
+    ContainerTable,
+    KubernetesTable,
+    ProxyTable,
+    SandboxTable,
+)
+from turnout.settings.values import DriverName
+
+__all__ = [
+    "agent_config",
+    "container_options",
+    "default_policy",
+    "driver_name",
+    "egress_of",
+    "kubernetes_options",
+    "limits_of",
+]
+
+_MIB: Final = 1 << 20
+
+
+def agent_config(table: AgentTable) -> AgentConfig:
+    """Return how the agent is to work."""
+    given = {
+        key: value
+        for key in (f.name for f in fields(AgentConfig))
+        if key != "steps" and (value := getattr(table, key)) is not None
+    }
+    base = replace(AgentConfig(), **given)
+    steps: dict[StepKind, StepConfig] = dict(base.steps)
+    for kind, step in table.steps.items():
+        steps[kind] = replace(steps[kind], **step.model_dump(exclude_unset=True))
+    return replace(base, steps=steps)
+
+
+def default_policy(policies: Sequence[Policy]) -> Policy:
+    """Return the policy that counts where none is named."""
+    named = {policy.name: policy for policy in policies}
+    if DEFAULT_POLICY in named or not named:
+        return named.get(DEFAULT_POLICY, Policy())
+    if len(policies) > 1:
+        raise ConfigError(
+            f"None of the policies {', '.join(sorted(named))} is named {DEFAULT_POLICY!r}.",
+            mend="Call the one that counts where none is named `[policy]`.",
+        )
+    return policies[0]
+
+
+def driver_name(table: SandboxTable) -> DriverName:
+    """Return the driver; `ConfigError` for `none`, which is no setting."""
+    if table.driver == "none":
+        raise ConfigError(
+            '`sandbox.driver` is "none", which is no isolation.',
+            mend="Where that is meant, say so at each run: `turnout run --sandbox none`.",
+        )
+    return table.driver
+
+
+def container_options(table: ContainerTable) -> ContainerOptions:
+    """Return the options of the container driver."""
+    return ContainerOptions(
+        engine=table.engine,
+        image=table.image,
+        runtime=table.runtime,
+        warm=table.warm,
+        ulimits=tuple(table.ulimits),
+        piped=table.piped,
+    )
+
+
+def kubernetes_options(table: KubernetesTable) -> KubernetesOptions:
+    """Return the options of the Kubernetes driver."""
+    proxy = ProxyTable() if table.proxy is True else table.proxy
+    return KubernetesOptions(
+        image=table.image,
+        namespace=table.namespace,
+        pull_policy=table.pull_policy,
+        pull_secrets=tuple(table.pull_secrets),
+        runtime_class=table.runtime_class,
+        seccomp=None if table.seccomp == "runtime" else table.seccomp,
+        node_selector=tuple(table.node_selector.items()),
+        warm_pool=table.warm_pool,
+        proxy=ProxyAddress(**proxy.model_dump()) if proxy else None,
+        kubeconfig=Path(table.kubeconfig) if table.kubeconfig else None,
+        context=table.context,
+        start_seconds=table.start_seconds,
+    )
+
+
+def egress_of(policy: EgressPolicy, env: Mapping[str, str]) -> Egress:
+    """Return what the policy lets sandboxes reach, secrets filled in from `env`."""
+    rules = [parse_rule(text) for text in policy.allow]
+    rules += [parse_rule(text, private=True) for text in policy.private]
+    secrets = (BoundSecret(s.variable, s.host, env.get(s.source, "")) for s in policy.secrets)
+    own = env.get("SSL_CERT_FILE")
+    return Egress(tuple(rules), tuple(secrets), ca_files=(own,) if own else ())
+
+
+def limits_of(table: SandboxTable) -> Limits:
+    """Return the limits of a sandbox; what is not set stays as it is by default."""
+    limits = Limits()
+    return replace(
+        limits,
+        memory_bytes=table.memory_mb * _MIB if table.memory_mb else limits.memory_bytes,
+        pids=table.pids or limits.pids,
+        cpus=table.cpus or limits.cpus,
+        disk_bytes=table.disk_mb * _MIB if table.disk_mb else limits.disk_bytes,
+        inodes=table.inodes or limits.inodes,
+        idle_seconds=table.idle_seconds or limits.idle_seconds,
+        lifetime_seconds=table.lifetime_hours * 3600
+        if table.lifetime_hours
+        else limits.lifetime_seconds,
+    )

@@ -1,0 +1,132 @@
+"""The tables of `turnout.toml`, as they are written."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from turnout.core.inference import Objective, TaskKind
+from turnout.core.tasks import SurfaceName
+from turnout.gateway.config.tables import Rate, Table
+from turnout.sandbox.container.options import EngineName
+from turnout.sandbox.kubernetes.options import PullPolicy
+from turnout.settings.values import DriverName
+
+__all__ = [
+    "AgentTable",
+    "ContainerTable",
+    "File",
+    "HostedTable",
+    "KubernetesTable",
+    "ProxyTable",
+    "SandboxTable",
+    "StepTable",
+    "TestsTable",
+]
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class StepTable(Table):
+    """`[agent.steps.KIND]`."""
+
+    objective: Objective | None = None
+    task: TaskKind | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    thinking: bool | None = None
+    model: Text | None = None
+
+
+class AgentTable(Table):
+    """`[agent]`."""
+
+    surface: SurfaceName = "guide"
+    max_steps: Annotated[int, Field(ge=1)] | None = None
+    command_timeout: Rate | None = None
+    test_timeout: Rate | None = None
+    output_cap: Annotated[int, Field(ge=200)] | None = None
+    summarise_above: Annotated[int, Field(ge=200)] | None = None
+    repair_samples: Annotated[int, Field(ge=1)] | None = None
+    steps: dict[Literal["plan", "act", "summary", "answer"], StepTable] = Field(
+        default_factory=dict
+    )
+
+
+class ContainerTable(Table):
+    """`[sandbox.container]`."""
+
+    engine: EngineName | Literal["auto"] = "auto"
+    image: Text = "turnout-sandbox"
+    runtime: str = ""
+    warm: Annotated[int, Field(ge=0, le=100)] = 0
+    ulimits: list[str] = Field(default_factory=list)
+    piped: bool = False
+
+
+class ProxyTable(Table):
+    """`[sandbox.kubernetes.proxy]`."""
+
+    host: str = ""
+    port: Annotated[int, Field(ge=1, le=65_535)] = 3128
+    ports: Annotated[int, Field(ge=1, le=10_000)] = 64
+    namespace: Text = "turnout"
+    listen: str = ""
+
+
+class KubernetesTable(Table):
+    """`[sandbox.kubernetes]`."""
+
+    image: Text = "turnout-sandbox"
+    namespace: Text = "turnout-sandboxes"
+    pull_policy: PullPolicy = "IfNotPresent"
+    pull_secrets: list[Text] = Field(default_factory=list)
+    runtime_class: Text | None = None
+    seccomp: Text = "turnout/sandbox.json"
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    warm_pool: Text | None = None
+    proxy: ProxyTable | bool = False
+    kubeconfig: Text | None = None
+    context: Text | None = None
+    start_seconds: Rate = 120.0
+
+
+class HostedTable(Table):
+    """`[sandbox.hosted]`."""
+
+    image: Text | None = None
+    python: Text = "/usr/bin/python3"
+
+
+class SandboxTable(Table):
+    """`[sandbox]`."""
+
+    driver: DriverName = "bubblewrap"
+    container: ContainerTable = Field(default_factory=ContainerTable)
+    kubernetes: KubernetesTable = Field(default_factory=KubernetesTable)
+    hosted: HostedTable = Field(default_factory=HostedTable)
+    memory_mb: Annotated[int, Field(ge=64)] | None = None
+    pids: Annotated[int, Field(ge=16)] | None = None
+    cpus: Rate | None = None
+    disk_mb: Annotated[int, Field(ge=16)] | None = None
+    inodes: Annotated[int, Field(ge=1_000)] | None = None
+    idle_seconds: Rate | None = None
+    lifetime_hours: Rate | None = None
+
+
+class TestsTable(Table):
+    """`[tests]`."""
+
+    command: Text | None = None
+    requirements: list[str] | None = None
+
+
+class File(Table):
+    """The whole file; the gateway's tables are read by its own room."""
+
+    policy: dict[str, JsonValue] = Field(default_factory=dict)
+    policies: dict[str, JsonValue] = Field(default_factory=dict)
+    connections: dict[str, JsonValue] = Field(default_factory=dict)
+    providers: dict[str, JsonValue] = Field(default_factory=dict)
+    deployments: list[JsonValue] = Field(default_factory=list)
+    agent: AgentTable = Field(default_factory=AgentTable)
+    sandbox: SandboxTable = Field(default_factory=SandboxTable)
+    tests: TestsTable = Field(default_factory=TestsTable)

@@ -1,0 +1,1 @@
+"""Stores in memory, for rooms that are tested by themselves."""

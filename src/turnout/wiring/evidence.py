@@ -1,0 +1,116 @@
+"""Measuring models, and keeping what was found."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from turnout.core.clock import Clock, SystemClock
+from turnout.core.govern.evidence import QualityResult
+from turnout.errors import ConfigError, ModelUnavailableError
+from turnout.gateway.catalog import Catalog, Deployment
+from turnout.gateway.config.tables import close_match
+from turnout.gateway.evidence import ProbeResult
+from turnout.gateway.exchange import UpstreamError
+from turnout.gateway.measure.asking import Asking
+from turnout.gateway.measure.examine import Examiner, ExamLimits
+from turnout.gateway.measure.probe import probe
+from turnout.gateway.measure.settle import keep_result, settled_by
+from turnout.gateway.measure.unavailable import unavailable
+from turnout.gateway.ports import ProbeStore, Upstream
+from turnout.gateway.providers.http import HttpUpstream
+from turnout.gateway.wire.shapes import SPOKEN
+from turnout.settings import Settings
+from turnout.store.database import open_database
+from turnout.store.evidence import EvidenceStore
+from turnout.store.probes import ProbesStore
+from turnout.wiring.accounts import open_accounts
+from turnout.wiring.sources import known_catalog
+from turnout.wiring.state import DATABASE, state_folder_of
+
+__all__ = ["Probed", "keep_qualities", "probe_models"]
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What became of one deployment's probe."""
+
+    deployment: Deployment
+    outcome: ProbeResult | ModelUnavailableError
+
+
+async def probe_models(
+    settings: Settings,
+    names: Sequence[str],
+    limits: ExamLimits,
+    *,
+    on_begin: Callable[[Deployment], None],
+    on_answer: Callable[[int, int], None],
+) -> AsyncIterator[Probed]:
+    """Probe deployments one after the other, and keep what each showed.
+
+    `names` are models or deployments; none: all whose key is set. `ConfigError` for a name that
+    the catalog does not have, `ModelUnavailableError` where there is nothing to probe.
+    """
+    clock = SystemClock()
+    accounts = open_accounts(settings.catalog, clock)
+    async with (
+        open_database(state_folder_of(settings) / DATABASE) as database,
+        HttpUpstream(clock, accounts) as upstream,
+    ):
+        if not settings.catalog.deployments and settings.endpoint is None:
+            raise ModelUnavailableError(
+                "No endpoint is configured whose models could be probed.",
+                mend="Name deployments in turnout.toml, or set LLM_BASE_URL; the local model has "
+                "an address while `turnout models serve` runs.",
+            )
+        catalog = await known_catalog(settings, upstream)
+        store = ProbesStore(database)
+        examiner = Examiner(clock, limits, on_answer)
+        for deployment in _chosen(catalog, names):
+            on_begin(deployment)
+            yield await _probed(catalog, deployment, upstream, store, examiner, clock)
+
+
+async def keep_qualities(settings: Settings, results: Sequence[QualityResult]) -> None:
+    """Keep what an evaluation showed, for decisions to come."""
+    async with open_database(state_folder_of(settings) / DATABASE) as database:
+        store = EvidenceStore(database)
+        for result in results:
+            await store.put_quality(result)
+
+
+def _chosen(catalog: Catalog, names: Sequence[str]) -> Sequence[Deployment]:
+    known = [*(d.model for d in catalog.deployments), *(d.id for d in catalog.deployments)]
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                f"There is no model or deployment {name!r}.", mend=close_match(name, known)
+            )
+    if names:
+        return [d for d in catalog.deployments if {d.model, d.id} & set(names)]
+    usable = [d for d in catalog.deployments if not catalog.providers[d.provider].unset_key]
+    if not usable:
+        raise ModelUnavailableError(
+            "Not one provider's key is set.", mend="Export the variables that hold the keys."
+        )
+    return usable
+
+
+async def _probed(
+    catalog: Catalog,
+    deployment: Deployment,
+    upstream: Upstream,
+    store: ProbeStore,
+    examiner: Examiner,
+    clock: Clock,
+) -> Probed:
+    provider = catalog.providers[deployment.provider]
+    asking = Asking(upstream, SPOKEN[provider.shape], provider, deployment, clock)
+    try:
+        found = await probe(asking, clock)
+        settled = asking.as_if(settled_by(deployment, found))
+        examined = await examiner.examine(settled, tools=found.tools == "confirmed")
+    except UpstreamError as error:
+        return Probed(deployment, unavailable(error, provider, deployment))
+    result = replace(found, examined=examined)
+    await keep_result(store, provider, deployment, result)
+    return Probed(deployment, result)

@@ -1,0 +1,132 @@
+"""A gateway for others: keys, the policies of the store, and the routes by which it is governed."""
+
+import ipaddress
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp
+
+from turnout import __version__
+from turnout.core.clock import SystemClock
+from turnout.core.govern.revisions import DEFAULT_POLICY
+from turnout.core.receipts import Receipt
+from turnout.errors import UsageError
+from turnout.gateway.access import open_access, shared_key
+from turnout.gateway.admin.app import AdminParts, build_admin
+from turnout.gateway.admin.keys import keys_router
+from turnout.gateway.admin.noticed import noticed_router
+from turnout.gateway.admin.usage import usage_router
+from turnout.gateway.admin.webhooks import webhooks_router
+from turnout.gateway.keys.desk import KeyDesk
+from turnout.gateway.keys.ring import KeyRing
+from turnout.gateway.policy.desk import PolicyDesk
+from turnout.gateway.server import serve
+from turnout.gateway.wire.shapes import HEARD
+from turnout.runs.ports import Report
+from turnout.settings import Settings
+from turnout.store.database import open_database
+from turnout.store.keys import KeysStore
+from turnout.store.policies import PoliciesStore
+from turnout.wiring.gateway import Ground, Site, app_of, ground_of, site_of
+from turnout.wiring.state import DATABASE, state_folder_of
+from turnout.wiring.usage import usage_office
+
+__all__ = ["OpenGateway", "open_gateway"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGateway:
+    """A gateway that serves."""
+
+    base_url: str
+    """Without `/v1`."""
+    models: tuple[str, ...]
+
+
+@asynccontextmanager
+async def open_gateway(
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    key: str,
+    report: Report,
+    on_receipt: Callable[[Receipt], None] | None = None,
+) -> AsyncIterator[OpenGateway]:
+    """Serve the gateway on an address; without a key only to programs of this machine.
+
+    `on_receipt` is told of each request, and must not wait.
+    """
+    clock = SystemClock()
+    async with (
+        open_database(state_folder_of(settings) / DATABASE) as database,
+        AsyncExitStack() as stack,
+    ):
+        ring = KeyRing(
+            KeysStore(database),
+            clock,
+            shared=shared_key(key) if key else None,
+            keyless=None if key else open_access(),
+        )
+        await stack.enter_async_context(ring)
+        if not (key or ring.known or _is_loopback(host)):
+            raise UsageError(
+                f"Others can reach {host}, and no key is set.",
+                mend="Make one with `turnout keys create NAME`, name the variable that holds one "
+                "with --key-env, or listen on 127.0.0.1.",
+            )
+        ground = await ground_of(settings, database, clock, stack)
+        site = await site_of(ground, report, "unknown", PoliciesStore(database), on_receipt)
+        admin = await _admin_app(ground, site, ring)
+        app = app_of(site, ring.authenticate, admin)
+        bound = await stack.enter_async_context(serve(app, host=host, port=port))
+        names = (d.model for d in site.settled.catalog.deployments)
+        yield OpenGateway(bound.base_url, tuple(dict.fromkeys(names)))
+
+
+async def _admin_app(ground: Ground, site: Site, ring: KeyRing) -> ASGIApp:
+    """Return the application of the admin routes."""
+    database, clock, book = ground.database, ground.clock, site.book
+    policies = PolicyDesk(
+        PoliciesStore(database),
+        site.settled.catalog,
+        clock,
+        own=ground.settings.policies,
+        changed=book.refresh,
+    )
+
+    async def names() -> Collection[str]:
+        return {DEFAULT_POLICY, *(policy.name for policy in book.policies())}
+
+    keys = KeyDesk(KeysStore(database), clock, policies=names, changed=ring.refresh)
+    # What adds usage up takes long: no request of a model waits behind it.
+    aside = await ground.stack.enter_async_context(
+        open_database(state_folder_of(ground.settings) / DATABASE)
+    )
+    office = usage_office(aside, clock)
+    routers = [
+        keys_router(keys),
+        usage_router(office.usage, clock),
+        noticed_router(office.tools, office.happenings, clock),
+        webhooks_router(office.webhooks),
+    ]
+    return build_admin(
+        AdminParts(
+            authenticate=ring.authenticate,
+            policies=policies,
+            explain=site.engine.explain,
+            shapes=HEARD,
+            routers=routers,
+            reports=office.tools,
+            clock=clock,
+            version=__version__,
+        )
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
