@@ -17,8 +17,7 @@ from turnout.gateway.catalog import Catalog
 from turnout.gateway.decide import Decider, none_eligible
 from turnout.gateway.decide.pool import outside
 from turnout.gateway.dialog.conversation import Shape
-from turnout.gateway.dialog.events import Ending, Piece
-from turnout.gateway.dialog.fold import events_of
+from turnout.gateway.dialog.events import Ending
 from turnout.gateway.evidence import Sight
 from turnout.gateway.exchange import (
     Caller,
@@ -48,6 +47,7 @@ from turnout.gateway.stages.attempts.fallback import try_order
 from turnout.gateway.stages.connected import Serves
 from turnout.gateway.stages.counting import Counting
 from turnout.gateway.stages.recording import EngineStores, Record, Recorder, Strangers
+from turnout.gateway.stages.replay import stream_of
 from turnout.gateway.stages.stored import continued
 from turnout.gateway.stages.trail import Trail
 from turnout.gateway.tool_rules import judge_request, refuse_tools
@@ -122,15 +122,16 @@ class Engine:
         end: StreamEnd | None = None
         async with self._recorder.recorded(trail) as record:
             if record.replay is not None:
-                parts = _again(record.replay)
+                pieces, end = stream_of(record.replay)
+                for piece in pieces:
+                    yield piece
             else:
-                parts = self._pieces(trail, record)
-            async with aclosing(parts):
-                async for part in parts:
-                    if isinstance(part, StreamEnd):
-                        end = part
-                    else:
-                        yield part
+                async with aclosing(self._pieces(trail, record)) as parts:
+                    async for part in parts:
+                        if isinstance(part, StreamEnd):
+                            end = part
+                        else:
+                            yield part
         if end is None:
             raise _unserved()
         yield end
@@ -313,14 +314,6 @@ class _Judged(NamedTuple):
     sight: Sight
     charges: tuple[Charge, ...]
     """What it is to count on."""
-
-
-async def _again(kept: Completion) -> AsyncGenerator[StreamPart, None]:
-    """Yield a kept answer as a stream."""
-    for event in events_of(kept.reply.parts):
-        yield StreamDelta(Piece((event,)), kept.report.model)
-    ending = Ending(kept.reply.finish, stop_sequence=kept.reply.stop_sequence)
-    yield StreamEnd(ending, kept.usage, kept.report)
 
 
 def _report(trail: Trail) -> RoutingReport:

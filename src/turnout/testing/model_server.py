@@ -8,15 +8,13 @@ assert server.requests[0].tool_names == ("finish",)
 import asyncio
 import json
 import socket
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
 
 from aiohttp import web
 
 from turnout.core.json import JsonObject
+from turnout.testing.loopback import HTML_PAGE, LoopbackServer, refuse, reset
 from turnout.testing.obedient import obedient
 from turnout.testing.recorded import RecordedRequest, history_faults
 from turnout.testing.turns import Call, Fault, Refusal, Turn, completion, dump, stream_chunks
@@ -39,7 +37,6 @@ Script = Sequence[Answer] | Callable[[RecordedRequest], Answer]
 """One answer a request, in order; or what decides the answer to each."""
 
 _OVERSIZE = 33 * 2**20
-_PAGE = b"<!doctype html><title>502</title><h1>Bad gateway</h1>"
 
 
 @contextmanager
@@ -50,7 +47,7 @@ def refusing_base_url() -> Iterator[str]:
         yield f"http://127.0.0.1:{held.getsockname()[1]}/v1"
 
 
-class ScriptedModelServer:
+class ScriptedModelServer(LoopbackServer):
     """An OpenAI-compatible server on a free loopback port, alive inside `async with`.
 
     A mapping gives each model its own script and answers 404 for any other. A script that has
@@ -68,6 +65,7 @@ class ScriptedModelServer:
         api_key: str = "",
         answers_probes: bool = True,
     ) -> None:
+        super().__init__()
         self.requests: list[RecordedRequest] = []
         """Every chat request, in the order of arrival; probes apart."""
         self.probes: list[RecordedRequest] = []
@@ -80,39 +78,16 @@ class ScriptedModelServer:
         self._api_key = api_key
         self._answers_probes = answers_probes
         self._served = 0
-        self._stopping = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._port = 0
 
-    @property
-    def base_url(self) -> str:
-        """Where clients send their requests, `/v1` included."""
-        return f"http://127.0.0.1:{self._port}/v1"
-
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=64 * 2**20)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_get("/v1/models", self._list_models)
-        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1.0)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self._port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stopping.set()
-        if self._runner is not None:
-            await self._runner.cleanup()
+    def _routes(self) -> Sequence[web.RouteDef]:
+        return (
+            web.post("/v1/chat/completions", self._chat),
+            web.get("/v1/models", self._list_models),
+        )
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
         if not self._admits(request):
-            return _refuse(_WRONG_KEY)
+            return refuse(_WRONG_KEY)
         listed = [{"id": name, "object": "model"} for name in self._models]
         return web.json_response({"object": "list", "data": listed})
 
@@ -123,7 +98,7 @@ class ScriptedModelServer:
         self._served += 1
         try:
             if isinstance(answer, Refusal):
-                return _refuse(answer)
+                return refuse(answer)
             if answer.delay:
                 await asyncio.sleep(answer.delay)
             return await self._serve(request, recorded, answer)
@@ -159,13 +134,13 @@ class ScriptedModelServer:
     ) -> web.StreamResponse:
         match turn.fault:
             case "reset":
-                _reset(request)
+                reset(request)
                 return web.Response()
             case "stall":
                 await self._stopping.wait()
                 return web.Response()
             case "html":
-                return web.Response(body=_PAGE, content_type="text/html")
+                return web.Response(body=HTML_PAGE, content_type="text/html")
             case _ if recorded.stream:
                 return await self._stream(request, recorded, turn)
             case _:
@@ -238,7 +213,7 @@ class ScriptedModelServer:
             await response.write_eof()
             return
         if turn.fault == "reset_after_headers":
-            _reset(request)
+            reset(request)
             return
         await response.write(parts[0] if turn.fault != "no_end" else b"".join(parts))
         if turn.fault in {"stall_midway", "no_end"}:
@@ -251,20 +226,6 @@ _WRONG_KEY = Refusal(401, "Incorrect API key provided.", "invalid_api_key")
 _IN_BAND: JsonObject = {
     "error": {"message": "overloaded by script", "type": "overloaded_error", "code": 503}
 }
-
-
-def _refuse(refusal: Refusal) -> web.Response:
-    headers = {"Content-Type": "application/json", **refusal.headers}
-    return web.Response(status=refusal.status, body=refusal.payload(), headers=headers)
-
-
-def _reset(request: web.Request) -> None:
-    transport = request.transport
-    if transport is None:
-        return
-    held: socket.socket = transport.get_extra_info("socket")
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()
 
 
 def _place_of_finish(chunks: Sequence[JsonObject]) -> int:

@@ -11,7 +11,7 @@ from turnout.gateway.admin.errors import refusal
 from turnout.gateway.delivery import AppLimits, ClientGoneError, header_map, read_body
 from turnout.gateway.exchange import Caller
 
-__all__ = ["AdminDep", "CallerDep", "Gate", "may_see"]
+__all__ = ["AdminDep", "CallerDep", "Gate", "admin_required", "may_see"]
 
 _OPEN: Final = "/openapi.json"
 """The one path that takes no key: it says how to call the others."""
@@ -64,13 +64,18 @@ CallerDep = Annotated[Caller, Depends(_caller)]
 
 def _admin(caller: CallerDep) -> Caller:
     if not caller.admin:
-        raise GatewayError(
-            "This takes a key with admin rights.",
-            status=403,
-            code="admin_required",
-            mend="Create one with `turnout keys create NAME --admin`.",
-        )
+        raise admin_required()
     return caller
+
+
+def admin_required() -> GatewayError:
+    """Return the refusal (403) of a key that is none of an admin."""
+    return GatewayError(
+        "This takes a key with admin rights.",
+        status=403,
+        code="admin_required",
+        mend="Create one with `turnout keys create NAME --admin`.",
+    )
 
 
 AdminDep = Annotated[Caller, Depends(_admin)]

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from turnout.core.govern.keys import KeyLimits, KeyRecord
 from turnout.core.money import Micros
 from turnout.errors import UsageError
-from turnout.gateway.admin.callers import AdminDep, CallerDep
+from turnout.gateway.admin.callers import AdminDep, CallerDep, admin_required
 from turnout.gateway.admin.errors import REFUSALS
 from turnout.gateway.keys.desk import KeyDesk, KeyState, state_of
 
@@ -164,8 +164,10 @@ def keys_router(desk: KeyDesk) -> APIRouter:
         return NewKeyOut(**shown.model_dump(), key=issued.key)
 
     @router.get("/{name}")
-    async def read_key(name: _PathName, _: AdminDep) -> KeyOut:
-        """Read one key."""
+    async def read_key(name: _PathName, caller: CallerDep) -> KeyOut:
+        """Read one key; without admin rights, the caller's own."""
+        if name != caller.key and not caller.admin:
+            raise admin_required()
         return KeyOut.of(await desk.get(name), desk.now())
 
     @router.patch("/{name}")

@@ -13,6 +13,8 @@ from turnout.gateway.evidence import Ailment, Sight
 
 __all__ = ["none_eligible", "praise", "why_none"]
 
+_CHANGE = "Change the request, the policy's pool, or the catalog."
+_WAIT = "Send it again when the time of Retry-After is over."
 _LONGEST_RETRY = 60.0
 """Seconds: SDKs take no longer ones seriously."""
 
@@ -42,7 +44,10 @@ def praise(
     """Return why the best of several comes first; `known`: whether it has a score."""
     if not known:
         missing = _MISSING[objective].format(task=task)
-        return f"{best}: no {missing} is known of any eligible deployment; cheapest first."
+        order = (
+            "in the catalog's order" if objective == "cost" else "the cheapest known price first"
+        )
+        return f"{best}: no {missing} is known of any eligible deployment; {order}."
     asides = [f"; {id_}: {why}" for id_, why in sorted(lost.items())] if best not in lost else []
     return f"{best}: {_PRAISE[objective].format(task=task)} of {of} eligible{''.join(asides)}."
 
@@ -70,7 +75,7 @@ def none_eligible(decision: Decision, sight: Sight) -> GatewayError:
         f"No model of the catalog may serve this request: {reasons or 'the catalog is empty'}.",
         status=429 if limited else 503,
         code="rate_limit_exceeded" if limited else "no_eligible_model",
-        mend=mend_of(reasons) or "Change the request, the policy's pool, or the catalog.",
+        mend=mend_of(reasons) or (_WAIT if waits else _CHANGE),
         retry_after=None if soonest is None else float(ceil(min(soonest, _LONGEST_RETRY))),
     )
 

@@ -1,4 +1,4 @@
-"""Whether a request may be served at all: its tools, its model's name, its caps."""
+"""Whether a request may be served at all: its model's name, and what it is charged to."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -10,12 +10,10 @@ from turnout.core.policies import Policy, Reservation, SessionCaps, SessionTotal
 from turnout.errors import GatewayError
 from turnout.gateway.catalog import Catalog, Deployment
 from turnout.gateway.exchange import Caller, InferenceRequest
-from turnout.gateway.tool_rules import ToolJudgement
 
 __all__ = [
     "charges_for",
     "check_names",
-    "check_tools",
     "refusal",
     "spend_is_capped",
     "worst_case",
@@ -27,18 +25,6 @@ _MOST = Micros(10**15)
 _MINUTE = 60
 _MTOK = 1_000_000
 """Tokens that a price is for."""
-
-
-def check_tools(judgement: ToolJudgement) -> None:
-    """Refuse (403) a request that declares a tool which the policy does not allow."""
-    if judgement.refused is not None:
-        raise GatewayError(
-            f"The policy does not allow the tool `{judgement.refused}`.",
-            status=403,
-            code="tool_not_allowed",
-            mend="Leave it out of the request, or add it to the allow-list of the policy.",
-            param="tools",
-        )
 
 
 def check_names(request: InferenceRequest, catalog: Catalog) -> None:

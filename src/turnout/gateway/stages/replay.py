@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -182,13 +182,12 @@ class Replays:
                     await self._store.renew(claims)
 
 
-def stream_of(completion: Completion) -> Iterator[StreamDelta | StreamEnd]:
-    """Yield a whole answer piece by piece."""
-    reply = completion.reply
-    for event in events_of(reply.parts):
-        yield StreamDelta(Piece((event,)), completion.report.model)
+def stream_of(completion: Completion) -> tuple[Sequence[StreamDelta], StreamEnd]:
+    """Return a whole answer as the pieces and the end of a stream."""
+    reply, model = completion.reply, completion.report.model
+    pieces = [StreamDelta(Piece((event,)), model) for event in events_of(reply.parts)]
     ending = Ending(reply.finish, stop_sequence=reply.stop_sequence)
-    yield StreamEnd(ending, completion.usage, completion.report)
+    return pieces, StreamEnd(ending, completion.usage, completion.report)
 
 
 def digest_of(request: InferenceRequest) -> str:

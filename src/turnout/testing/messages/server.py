@@ -6,17 +6,14 @@ assert server.faults == []
 """
 
 import asyncio
-import socket
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 import orjson
 from aiohttp import web
 
 from turnout.core.json import JsonObject, as_text
+from turnout.testing.loopback import HTML_PAGE, LoopbackServer, refuse, reset
 from turnout.testing.messages.rules import request_faults
 from turnout.testing.messages.turns import (
     MessagesRefusal,
@@ -30,7 +27,6 @@ __all__ = ["MessagesAnswer", "ReceivedRequest", "ScriptedMessagesServer"]
 
 MessagesAnswer = MessagesTurn | MessagesRefusal
 
-_PAGE = b"<!doctype html><title>502</title><h1>Bad gateway</h1>"
 _IN_BAND: JsonObject = {
     "type": "error",
     "error": {"type": "overloaded_error", "message": "overloaded by script"},
@@ -50,11 +46,11 @@ class ReceivedRequest:
     """Set when the client went away before its answer was sent."""
 
 
-class ScriptedMessagesServer:
+class ScriptedMessagesServer(LoopbackServer):
     """On a free loopback port, alive inside `async with`.
 
     A script that has run out answers 400. A request that breaks the rules of the API is answered
-    400, as the real one does, and noted in `faults`.
+    400, as the real one does, and noted in `faults`. The SDK wants `base_url` without `/v1`.
     """
 
     def __init__(
@@ -65,6 +61,7 @@ class ScriptedMessagesServer:
         api_key: str = "",
         counts: int | None = None,
     ) -> None:
+        super().__init__()
         self.requests: list[ReceivedRequest] = []
         """Every model call, in the order of arrival."""
         self.counted: list[ReceivedRequest] = []
@@ -78,47 +75,26 @@ class ScriptedMessagesServer:
         self._api_key = api_key
         self._counts = counts
         self._served = 0
-        self._stopping = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._port = 0
 
-    @property
-    def base_url(self) -> str:
-        """Where providers send their requests, `/v1` included; the SDK wants it without."""
-        return f"http://127.0.0.1:{self._port}/v1"
-
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=64 * 2**20)
-        app.router.add_post("/v1/messages", self._messages)
+    def _routes(self) -> Sequence[web.RouteDef]:
+        served = [
+            web.post("/v1/messages", self._messages),
+            web.get("/v1/models", self._list_models),
+        ]
         if self._counts is not None:
-            app.router.add_post("/v1/messages/count_tokens", self._count)
-        app.router.add_get("/v1/models", self._list_models)
-        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1.0)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self._port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stopping.set()
-        if self._runner is not None:
-            await self._runner.cleanup()
+            served.append(web.post("/v1/messages/count_tokens", self._count))
+        return served
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
         if not self._admits(request):
-            return _refuse(_WRONG_KEY)
+            return refuse(_WRONG_KEY)
         listed = [{"type": "model", "id": name, "display_name": name} for name in self._models]
         return web.json_response({"data": listed, "has_more": False})
 
     async def _count(self, request: web.Request) -> web.StreamResponse:
         self.counted.append(await _received(request))
         if not self._admits(request):
-            return _refuse(_WRONG_KEY)
+            return refuse(_WRONG_KEY)
         return web.json_response({"input_tokens": self._counts})
 
     async def _messages(self, request: web.Request) -> web.StreamResponse:
@@ -127,7 +103,7 @@ class ScriptedMessagesServer:
         self._served += 1
         try:
             if isinstance(answer, MessagesRefusal):
-                return _refuse(answer)
+                return refuse(answer)
             return await self._serve(request, received, answer)
         except (asyncio.CancelledError, ConnectionError):
             received.closed.set()
@@ -161,13 +137,13 @@ class ScriptedMessagesServer:
         streamed = received.body.get("stream") is True
         match turn.fault:
             case "reset":
-                _reset(request)
+                reset(request)
                 return web.Response()
             case "stall":
                 await self._stopping.wait()
                 return web.Response()
             case "html":
-                return web.Response(body=_PAGE, content_type="text/html")
+                return web.Response(body=HTML_PAGE, content_type="text/html")
             case "error_in_band" if not streamed:
                 return web.json_response(_IN_BAND)
             case _:
@@ -218,7 +194,7 @@ class ScriptedMessagesServer:
     ) -> None:
         match turn.fault:
             case "reset_after_headers":
-                _reset(request)
+                reset(request)
                 return
             case "drip":
                 for byte in b"".join(parts):
@@ -245,17 +221,3 @@ async def _received(request: web.Request) -> ReceivedRequest:
     raw = await request.read()
     headers = {name.lower(): value for name, value in request.headers.items()}
     return ReceivedRequest(headers, raw, orjson.loads(raw))
-
-
-def _refuse(refusal: MessagesRefusal) -> web.Response:
-    headers = {"Content-Type": "application/json", **refusal.headers}
-    return web.Response(status=refusal.status, body=refusal.payload(), headers=headers)
-
-
-def _reset(request: web.Request) -> None:
-    transport = request.transport
-    if transport is None:
-        return
-    held: socket.socket = transport.get_extra_info("socket")
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()

@@ -6,18 +6,15 @@ assert server.faults == []
 """
 
 import asyncio
-import socket
-import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 import orjson
 from aiohttp import web
 
 from turnout.core.json import JsonObject, as_objects, as_text
+from turnout.testing.loopback import HTML_PAGE, LoopbackServer, refuse, reset
 from turnout.testing.responses.turns import ResponsesTurn, events, response
 from turnout.testing.turns import Refusal
 
@@ -25,7 +22,6 @@ __all__ = ["ReceivedRequest", "ResponsesAnswer", "ScriptedResponsesServer"]
 
 ResponsesAnswer = ResponsesTurn | Refusal
 
-_PAGE = b"<!doctype html><title>502</title><h1>Bad gateway</h1>"
 _OVERSIZED = 33 * 2**20
 _ERROR: JsonObject = {"type": "server_error", "code": "server_error", "message": "scripted failure"}
 _OURS = frozenset({"routing", "extended_thinking"})
@@ -49,7 +45,7 @@ class ReceivedRequest:
         return as_objects(self.body.get("input"))
 
 
-class ScriptedResponsesServer:
+class ScriptedResponsesServer(LoopbackServer):
     """On a free loopback port, alive inside `async with`.
 
     A script that has run out answers 400. A request that breaks the rules of the API is answered
@@ -63,6 +59,7 @@ class ScriptedResponsesServer:
         models: Sequence[str] = (),
         api_key: str = "",
     ) -> None:
+        super().__init__()
         self.requests: list[ReceivedRequest] = []
         """Every model call, in the order of arrival."""
         self.faults: list[str] = []
@@ -71,38 +68,16 @@ class ScriptedResponsesServer:
         self._script = script
         self._models = tuple(models)
         self._api_key = api_key
-        self._stopping = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._port = 0
 
-    @property
-    def base_url(self) -> str:
-        """Where clients send their requests, `/v1` included."""
-        return f"http://127.0.0.1:{self._port}/v1"
-
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=64 * 2**20)
-        app.router.add_post("/v1/responses", self._respond)
-        app.router.add_get("/v1/models", self._list_models)
-        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1.0)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self._port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stopping.set()
-        if self._runner is not None:
-            await self._runner.cleanup()
+    def _routes(self) -> Sequence[web.RouteDef]:
+        return (
+            web.post("/v1/responses", self._respond),
+            web.get("/v1/models", self._list_models),
+        )
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
         if not self._admits(request):
-            return _refuse(_WRONG_KEY)
+            return refuse(_WRONG_KEY)
         listed = [{"id": name, "object": "model"} for name in self._models]
         return web.json_response({"object": "list", "data": listed})
 
@@ -113,7 +88,7 @@ class ScriptedResponsesServer:
         answer = self._answer(received) if self._admits(request) else _WRONG_KEY
         try:
             if isinstance(answer, Refusal):
-                return _refuse(answer)
+                return refuse(answer)
             if answer.delay:
                 await asyncio.sleep(answer.delay)
             return await self._serve(request, received, answer)
@@ -148,13 +123,13 @@ class ScriptedResponsesServer:
     ) -> web.StreamResponse:
         match turn.fault:
             case "reset":
-                _reset(request)
+                reset(request)
                 return web.Response()
             case "stall":
                 await self._stopping.wait()
                 return web.Response()
             case "html":
-                return web.Response(body=_PAGE, content_type="text/html")
+                return web.Response(body=HTML_PAGE, content_type="text/html")
             case _:
                 pass
         streamed = received.body.get("stream") is True and turn.fault != "whole"
@@ -227,7 +202,7 @@ class ScriptedResponsesServer:
             await answer.write(part)
         match turn.fault:
             case "reset_after_headers":
-                _reset(request)
+                reset(request)
             case "stall_midway" | "no_end":
                 await self._stopping.wait()
             case "cut" if request.transport is not None:
@@ -264,17 +239,3 @@ def _request_faults(received: ReceivedRequest, thoughts: set[str]) -> Iterator[s
 
 def _line(event: JsonObject) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (as_text(event["type"]).encode(), orjson.dumps(event))
-
-
-def _refuse(refusal: Refusal) -> web.Response:
-    headers = {"Content-Type": "application/json", **refusal.headers}
-    return web.Response(status=refusal.status, body=refusal.payload(), headers=headers)
-
-
-def _reset(request: web.Request) -> None:
-    transport = request.transport
-    if transport is None:
-        return
-    held: socket.socket = transport.get_extra_info("socket")
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()

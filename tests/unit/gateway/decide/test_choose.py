@@ -303,4 +303,6 @@ def test_the_reason_names_the_winner_and_what_for() -> None:
     reason = choose(asking("quality")).reason
     assert reason == "acme/strong: the highest known quality for coding of 4 eligible."
     blank = choose(asking("cost"), deployments=(BLANK,)).reason
-    assert blank == "dark/blank: no price is known of any eligible deployment; cheapest first."
+    assert blank == (
+        "dark/blank: no price is known of any eligible deployment; in the catalog's order."
+    )

@@ -157,6 +157,7 @@ def test_an_error_that_time_mends_says_how_much() -> None:
     full = {A.id: Ailment("resting", 90.0, "full"), B.id: Ailment("resting", 400.0, "full")}
     error = none_eligible(choose(policy, Sight(ailing=full)), Sight(ailing=full))
     assert (error.status, error.code, error.retry_after) == (429, "rate_limit_exceeded", 60)
+    assert "Retry-After" in error.mend
     never = none_eligible(choose(Policy(pool=PoolRule(models=("x",)))), Sight())
     assert (never.status, never.retry_after) == (503, None)
 

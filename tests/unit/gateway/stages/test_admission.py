@@ -16,12 +16,10 @@ from turnout.gateway.exchange import Caller
 from turnout.gateway.stages.admission import (
     charges_for,
     check_names,
-    check_tools,
     refusal,
     spend_is_capped,
     worst_case,
 )
-from turnout.gateway.tool_rules import ToolJudgement
 from turnout.testing.books import MemoryBooks
 from turnout.testing.exchange import PLAIN_REQUEST, deployment
 
@@ -30,14 +28,6 @@ CATALOG = Catalog(deployments=(deployment("p/m"),))
 CALLER = Caller("k")
 IN_SESSION = replace(PLAIN_REQUEST, session=SessionId("s"))
 CAPPED = Policy(session=SessionCaps(max_requests=9, max_spend=Micros(100)))
-
-
-def test_a_refused_tool_is_named() -> None:
-    """403, with the name to add or to leave out."""
-    check_tools(ToolJudgement(None, ("shell",)))
-    with pytest.raises(GatewayError, match="`shell`") as caught:
-        check_tools(ToolJudgement("shell", ("shell",)))
-    assert (caught.value.status, caught.value.code) == (403, "tool_not_allowed")
 
 
 @pytest.mark.parametrize("name", ["auto", "m", "p/m"])

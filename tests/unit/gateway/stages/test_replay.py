@@ -17,7 +17,7 @@ from turnout.errors import GatewayError
 from turnout.gateway.dialog.conversation import Call, Foreign, Reasoning, Refusal, Text
 from turnout.gateway.dialog.events import Native, Reply
 from turnout.gateway.dialog.fold import fold_events
-from turnout.gateway.exchange import Caller, Completion, StreamDelta, StreamEnd
+from turnout.gateway.exchange import Caller, Completion
 from turnout.gateway.stages.completion_text import read_completion, write_completion
 from turnout.gateway.stages.replay import Replays, digest_of, stream_of
 from turnout.testing.books import MemoryReplies
@@ -272,10 +272,9 @@ def test_an_answer_is_given_again_as_it_was(parts, body, finish):
 def test_an_answer_that_came_whole_can_be_given_as_a_stream(parts):
     """Its pieces amount to it."""
     reply = Reply(parts, "tool_calls")
-    *deltas, end = stream_of(Completion(reply, None, Usage(5), REPORT))
+    deltas, end = stream_of(Completion(reply, None, Usage(5), REPORT))
     events = [event for delta in deltas for event in delta.piece.events]
-    assert all(isinstance(delta, StreamDelta) and delta.model == REPORT.model for delta in deltas)
-    assert isinstance(end, StreamEnd)
+    assert all(delta.model == REPORT.model for delta in deltas)
     assert (end.finish, end.usage, end.report) == ("tool_calls", Usage(5), REPORT)
     assert [p for p in fold_events(events) if isinstance(p, Call)] == [
         replace(call, cached=False) for call in reply.calls
