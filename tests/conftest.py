@@ -5,8 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
 
 from tests.postgres import running_postgres
+from tests.scheduling import ByFile
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    """Let the workers of a whole run share tests as `ByFile` says."""
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -96,10 +96,7 @@ def tried(kind: str, state: Path | None, numbers: Iterable[int]) -> Trial:
     return Trial({report.row: report for report in reports}, f"{done.stdout[-2000:]}{done.stderr}")
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in KINDS],
-)
+@pytest.fixture(scope="module", params=KINDS)
 def trial(request: pytest.FixtureRequest, sandbox_state: Path) -> Trial:
     """Try every row once on a kind."""
     if request.param == "container":

@@ -4,8 +4,6 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 IMPORT_SECONDS = 0.1
 HELP_SECONDS = 0.3
 TRIES = 12
@@ -21,14 +19,12 @@ def best_of(tries: int, *argv: str) -> float:
     return best
 
 
-@pytest.mark.xdist_group("timing")
 def test_importing_the_package_takes_no_time() -> None:
     """`import turnout` stays within its budget beyond the bare interpreter."""
     bare = best_of(TRIES, "-c", "pass")
     assert best_of(TRIES, "-c", "import turnout") - bare <= IMPORT_SECONDS
 
 
-@pytest.mark.xdist_group("timing")
 def test_help_appears_at_once() -> None:
     """`turnout --help` stays within its budget."""
     assert best_of(TRIES, "-m", "turnout", "--help") <= HELP_SECONDS

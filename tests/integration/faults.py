@@ -142,11 +142,12 @@ async def settled(before: Traces, state: Path) -> None:
 
     Fails with what is there where that takes seconds.
     """
-    for _ in range(500):
+    for _ in range(2_000):
         if Traces.seen(state).no_more_than(before):
             return
         await asyncio.sleep(0.01)
-    assert Traces.seen(state) == before
+    left = Traces.seen(state)
+    assert left.no_more_than(before), (left, before)
 
 
 def groups(state: Path) -> set[Path]:

@@ -16,7 +16,7 @@ from turnout.errors import SandboxDiedError
 from turnout.sandbox.base import Command
 from turnout.sandbox.container.driver import ContainerDriver
 
-pytestmark = [pytest.mark.chaos, pytest.mark.xdist_group("containers")]
+pytestmark = pytest.mark.chaos
 
 SERVICE = """
 import asyncio, sys

@@ -18,7 +18,6 @@ from turnout.sandbox.egress.gate import EgressServices
 pytestmark = [
     pytest.mark.abuse,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("containers"),
 ]
 
 WORLD = Certifier()

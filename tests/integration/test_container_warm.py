@@ -15,8 +15,6 @@ from turnout.sandbox.container.driver import ContainerDriver
 from turnout.sandbox.egress.gate import EgressServices
 from turnout.testing.repositories import TinyRepository
 
-pytestmark = pytest.mark.xdist_group("containers")
-
 
 @pytest.fixture
 async def driver(own_state: Path) -> AsyncIterator[ContainerDriver]:

@@ -18,7 +18,7 @@ from turnout.testing.exchange import deployment
 from turnout.testing.gateway import GatewaySetup, RunningGateway, catalog_at, running_gateway
 from turnout.testing.model_server import Call, ScriptedModelServer, Turn
 
-pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("npm")]
+pytestmark = pytest.mark.clients
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "tests/javascript"

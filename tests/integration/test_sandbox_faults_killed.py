@@ -18,7 +18,7 @@ from turnout.sandbox.container.options import ContainerOptions
 from turnout.sandbox.workspace.folders import short_hash
 from turnout.testing.repositories import TinyRepository
 
-pytestmark = [pytest.mark.chaos, pytest.mark.xdist_group("sandbox faults")]
+pytestmark = pytest.mark.chaos
 
 ROOT = Path(__file__).parents[2]
 

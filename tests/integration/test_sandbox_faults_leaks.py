@@ -22,7 +22,7 @@ from turnout.core.ids import new_run_id
 from turnout.sandbox.base import Command
 from turnout.sandbox.bubblewrap import BubblewrapDriver
 
-pytestmark = [pytest.mark.chaos, pytest.mark.xdist_group("sandbox faults")]
+pytestmark = pytest.mark.chaos
 
 
 @pytest.fixture

@@ -84,8 +84,10 @@ class PodSandbox(ResidentSandbox):
         env = {"PATH": BASE_ENV["PATH"].partition(":")[2]}
         command = Command(shell=_ACCOUNTS, cwd="/", env=env, timeout=_ACCOUNTS_SECONDS)
         printed = bytearray()
-        async for item in self._channel.exec(command):
-            printed += item.data if isinstance(item, Output) and item.stream == "stdout" else b""
+        async with self._lifetime.unchanged():
+            async for item in self._channel.exec(command):
+                if isinstance(item, Output) and item.stream == "stdout":
+                    printed += item.data
         used, peak, *_ = [*printed.decode(errors="replace").split(), "", ""]
         micros, most = _number(used), _number(peak)
         cpu = None if micros is None else micros / 1e6

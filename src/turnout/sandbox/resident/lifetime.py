@@ -107,6 +107,12 @@ class Lifetime:
                     await self._thaw()
         self._note_idleness()
 
+    @asynccontextmanager
+    async def unchanged(self) -> AsyncIterator[None]:
+        """Neither freeze nor thaw it meanwhile: what is begun now is not stopped half-way."""
+        async with self._changing:
+            yield
+
     async def pause(self) -> None:
         """Freeze it; calls that are under way stand still."""
         async with self._changing:

@@ -224,6 +224,21 @@ async def test_nobody_thaws_what_is_held_frozen(walls: Walls, lifetime: Lifetime
     assert walls.frozen
 
 
+async def test_what_is_begun_past_the_calls_is_not_frozen_half_way(
+    clock: Clock, walls: Walls, lifetime: Lifetime
+) -> None:
+    """It thaws nothing, and falling asleep or a pause waits for its end."""
+    async with lifetime.unchanged():
+        await clock.pass_by(50)
+        pause = asyncio.create_task(lifetime.pause())
+        await asyncio.sleep(0)
+        assert walls.changes == []
+    await pause
+    assert walls.changes == ["freeze"]
+    async with lifetime.unchanged():
+        assert walls.frozen
+
+
 async def aiter_of(lifetime: Lifetime) -> AsyncIterator[None]:
     """Make one call."""
     async with lifetime.call():

@@ -59,7 +59,7 @@ async def test_a_disk_without_room_for_more_files_ends_the_work(small_disk):
     async def work() -> None:
         for number in range(10_000):
             (small_disk / str(number)).touch()
-            await asyncio.sleep(0.003)
+            await asyncio.sleep(0.01)
 
     with pytest.raises(UnfitError, match="full"):
         await within_disk(small_disk, work())
