@@ -11,6 +11,7 @@ from tests.postgres import running_postgres
 from tests.scheduling import ByFile
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     """Let the workers of a whole run share tests as `ByFile` says."""
     return ByFile(config, log)

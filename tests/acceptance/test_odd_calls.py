@@ -157,15 +157,15 @@ async def test_what_an_endpoint_says_cannot_steer_the_terminal(
 async def test_an_endpoint_that_asks_for_hours_is_not_waited_for(
     turnout: Command, pages: TinyRepository
 ) -> None:
-    """The work so far is kept, the model's side is to be mended: exit code by the verdict."""
+    """The work so far is kept, and a cap has ended it: exit code by the verdict."""
     quota = Refusal(429, "quota used up", headers={"retry-after": "36000"})
-    for script, code in (((PLAN, quota), 4), ((PLAN, PATCH, quota), 0)):
+    for script, code in (((PLAN, quota), 3), ((PLAN, PATCH, quota), 0)):
         async with ScriptedModelServer([*script, *[quota] * 9], models=["m"]) as server:
             command = turnout.using(server.base_url)
             done = await command("run", TASK, "--repo", str(pages), "--json", timeout=60)
             assert len(server.requests) == len(script)
-        assert (done.code, done.object["outcome"]) == (code, "failed"), done.err
-        assert "status 429: quota used up" in done.object["reason"]
+        assert (done.code, done.object["outcome"]) == (code, "capped"), done.err
+        assert "quota used up" in done.object["reason"]
 
 
 async def test_no_key_is_left_anywhere(turnout: Command, pages: TinyRepository) -> None:
@@ -177,7 +177,7 @@ async def test_no_key_is_left_anywhere(turnout: Command, pages: TinyRepository) 
         command = turnout.using(server.base_url, key=secret)
         done = await command("run", TASK, "--repo", str(pages), "--json")
         shown = await command("runs", "show")
-    assert done.code == 4, done.err
+    assert done.code == 3, done.err
     assert json.loads(done.out)["failed_calls"]
     assert secret not in done.out + done.err + shown.out + shown.err
     home = turnout.environment["TURNOUT_HOME"]

@@ -15,7 +15,7 @@ from turnout.core.runs import TestReport, Verdict
 from turnout.core.tasks import Task
 from turnout.runs.service import RunService
 from turnout.runs.summary import RunResult
-from turnout.runs.worker import RunEgress, Workshop
+from turnout.runs.work import RunEgress, Workshop
 from turnout.sandbox.base import Limits, Sandbox
 from turnout.sandbox.bubblewrap import BubblewrapDriver
 from turnout.sandbox.repository import resolve
@@ -159,7 +159,7 @@ class Hand:
     script: str
     sandbox: Sandbox | None = None
 
-    def strategy(self, name: str, client: object, sandbox: Sandbox) -> "Hand":
+    def strategy(self, name: str, client: object, sandbox: Sandbox, approver: object) -> "Hand":
         """Work in this sandbox."""
         return Hand(self.script, sandbox)
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.unit.agent.workshop import Workshop
 
 from turnout.agent.base import AgentConfig
-from turnout.agent.history import conversation
+from turnout.agent.loop.state import MAIN, LoopState
+from turnout.agent.tools.surfaces import SURFACES
 from turnout.agent.wire import encode_request
 from turnout.core.events import (
     Event,
@@ -19,7 +20,9 @@ from turnout.core.events import (
     encode_event,
 )
 from turnout.core.inference import ModelRequest
+from turnout.core.messages import Message
 from turnout.core.runs import Outcome
+from turnout.core.tasks import SurfaceName
 from turnout.testing.model_client import ScriptedModelClient
 from turnout.testing.recorded import history_faults
 from turnout.testing.sandbox import result
@@ -27,7 +30,20 @@ from turnout.testing.turns import Call, Refusal, Turn
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=[]), max_size=12)
 NAMES = st.sampled_from(
-    ["list_files", "read_file", "run_tests", "apply_patch", "run", "edit_file", "finish", "", "x"]
+    [
+        "list_files",
+        "read_file",
+        "run_tests",
+        "apply_patch",
+        "run",
+        "edit_file",
+        "finish",
+        "write_file",
+        "run_command",
+        "list_directory",
+        "",
+        "x",
+    ]
 )
 ARGUMENTS = st.one_of(
     TEXT,
@@ -35,13 +51,14 @@ ARGUMENTS = st.one_of(
     st.fixed_dictionaries(
         {},
         optional={
-            "path": st.sampled_from(["a.py", "../x", "test_a.py", ".", "big"]),
+            "path": st.sampled_from(["a.py", "../x", "test_a.py", ".", "big", "output:1"]),
             "old": st.sampled_from(["", "x", "x = 1"]),
             "new": TEXT,
             "command": st.sampled_from(["ls", "long", ""]),
             "diff": st.sampled_from(["--- a/a.py\n+++ b/a.py\n@@ @@\n-x = 1\n+x = 2\n", "no"]),
             "offset": st.one_of(st.integers(-3, 9), TEXT),
             "selector": TEXT,
+            "content": TEXT,
         },
     ),
 )
@@ -59,16 +76,18 @@ REFUSALS = st.builds(
     code=st.sampled_from(["tool_not_allowed", "session_request_cap", "other"]),
 )
 MOSTLY_TURNS = st.integers(0, 29).flatmap(lambda n: TURNS if n else REFUSALS)
-SURFACES = st.sampled_from(["guide", "shell"])
+SURFACE_NAMES = st.sampled_from(["guide", "shell", "files"])
 
 
-def requests_by_events(events: list[Event]) -> list[tuple[object, ...]]:
-    """Return what each model call must have sent, by the fold of the record up to its intent."""
-    return [
-        conversation(events[: at + 1], event.conversation)
-        for at, event in enumerate(events)
-        if isinstance(event, ModelCallIntended)
-    ]
+def requests_by_events(events: list[Event], surface: SurfaceName) -> list[tuple[Message, ...]]:
+    """Return what each call of the loop's own must have sent, by the record up to its intent."""
+    state = LoopState(SURFACES[surface])
+    sent = []
+    for event in events:
+        state.apply(event)
+        if isinstance(event, ModelCallIntended) and event.conversation == MAIN:
+            sent.append(state.messages)
+    return sent
 
 
 def wire_messages(request: ModelRequest) -> list[dict[str, object]]:
@@ -78,16 +97,21 @@ def wire_messages(request: ModelRequest) -> list[dict[str, object]]:
 
 
 @settings(max_examples=120, deadline=None)
-@given(st.lists(MOSTLY_TURNS, min_size=1, max_size=12), SURFACES, MOSTLY_TURNS)
+@given(
+    st.lists(MOSTLY_TURNS, min_size=1, max_size=12),
+    SURFACE_NAMES,
+    MOSTLY_TURNS,
+    st.sampled_from([200, 100_000]),
+)
 async def test_any_conversation_ends_by_name_with_valid_history(
-    turns: list[Turn | Refusal], surface: str, summary: Turn | Refusal
+    turns: list[Turn | Refusal], surface: SurfaceName, summary: Turn | Refusal, window: int
 ) -> None:
     """Every call has one result in order, requests are folds of the record, the end has a name."""
     client = ScriptedModelClient(*turns, others={"summary": summary})
     workshop = Workshop(
         files={"a.py": b"x = 1\n", "big": "y" * 30_000},
         surface=surface,
-        config=AgentConfig(max_steps=len(turns)),
+        config=AgentConfig(max_steps=len(turns), window=window),
         script=lambda sandbox: sandbox.answer("long", result(b"z" * 9_000, code=1)),
     )
     run = await workshop.work(client)
@@ -96,7 +120,8 @@ async def test_any_conversation_ends_by_name_with_valid_history(
     assert run.end.reason
     assert all(history_faults(wire_messages(request)) == () for request in client.requests)
     stored = [decode_event(encode_event(event)) for event in run.events]
-    assert requests_by_events(stored) == [request.messages for request in client.requests]
+    sent = [request.messages for request in client.asked("act")]
+    assert requests_by_events(stored, surface) == sent
     asked = [event.call.id for event in stored if isinstance(event, ToolCallIntended)]
     answered = [event.result.call_id for event in stored if isinstance(event, ToolCallDone)]
     assert asked == answered

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnout.agent.tools.patch_place import changes, patched, render
-from turnout.agent.tools.patch_text import FilePatch, parse_patch
+from turnout.agent.tools.patch_place import patched
+from turnout.agent.tools.patch_text import parse_patch
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "  d", "- e", "+ f", "@@ g"]), max_size=12)
 
@@ -33,11 +33,11 @@ def diff_of(old: list[str], new: list[str]) -> str:
     return "\n".join(difflib.unified_diff(old, new, "a/x.py", "b/x.py", lineterm=""))
 
 
-@given(versions(), st.booleans(), st.booleans())
+@given(versions(), st.booleans(), st.booleans(), st.sampled_from([b"", b"\xef\xbb\xbf"]))
 def test_a_mangled_diff_gives_the_new_version(
-    pair: tuple[list[str], list[str]], crlf: bool, fenced: bool
+    pair: tuple[list[str], list[str]], crlf: bool, fenced: bool, mark: bytes
 ) -> None:
-    """Wrong counts, a fence, prose and the file's own line ends do not matter."""
+    """Wrong counts, a fence, prose, the file's own line ends and mark do not matter."""
     old, new = pair
     diff = diff_of(old, new)
     if not diff or not old:
@@ -47,27 +47,32 @@ def test_a_mangled_diff_gives_the_new_version(
         diff = f"The fix:\n```diff\n{diff}\n```\nDone.\n"
     end = b"\r\n" if crlf else b"\n"
     (patch,) = parse_patch(diff)
-    result = patched(changes(_bytes(old, end), patch))
-    assert result == _bytes(new, end)
+    assert patched(mark + _bytes(old, end), patch).data == mark + _bytes(new, end)
 
 
 @settings(max_examples=25, deadline=None)
-@given(versions(), st.booleans(), st.booleans())
-def test_git_applies_what_is_rendered(
-    pair: tuple[list[str], list[str]], crlf: bool, unterminated: bool
+@given(versions(), st.booleans(), st.sampled_from(["", "bare", "crlf"]))
+def test_a_damaged_diff_does_what_git_does_with_the_clean_one(
+    pair: tuple[list[str], list[str]], unterminated: bool, damage: str
 ) -> None:
-    """The rendered diff makes git arrive at the same bytes that we computed."""
+    """Headers without numbers, and CRLF in the diff alone, are repaired to the same bytes."""
     old, new = pair
-    diff = diff_of(old, new)
-    if not diff or not old:
-        return
-    end = b"\r\n" if crlf else b"\n"
-    before = _bytes(old, end)
+    before, after = _bytes(old, b"\n"), _bytes(new, b"\n")
     if unterminated:
-        before = before.removesuffix(end)
-    (patch,) = parse_patch(diff)
-    lines = changes(before, patch)
-    assert git_applied({"x.py": before}, render(patch, lines)) == {"x.py": patched(lines)}
+        before, after = before.removesuffix(b"\n"), after.removesuffix(b"\n")
+    clean = _git_diff(before, after)
+    if not before or not after or not clean:
+        return
+    assert git_applied({"x.py": before}, clean) == {"x.py": after}
+    text = clean.decode()
+    if damage == "crlf":
+        text = text.replace("\n", "\r\n")
+    elif damage == "bare" and " -0,0 " not in text:
+        text = re.sub(r"(?m)^@@ .*?@@.*", "@@", text)
+    (patch,) = parse_patch(text)
+    if damage == "bare" and any(all(x.side == "+" for x in h.lines) for h in patch.hunks):
+        return
+    assert patched(before, patch).data == after
 
 
 @pytest.mark.cases
@@ -83,49 +88,45 @@ def test_git_applies_what_is_rendered(
         "a\\b",
     ],
 )
-def test_git_changes_the_one_file_of_an_odd_name(name: str) -> None:
-    """Whatever a path is made of, the file of that name is changed and nothing else."""
-    patch = FilePatch(name, name, parse_patch(diff_of(["a"], ["b"]))[0].hunks)
-    diff = render(patch, changes(b"a\n", patch))
-    assert git_applied({name: b"a\n", "other": b"a\n"}, diff) == {name: b"b\n", "other": b"a\n"}
-    assert parse_patch(diff.decode())[0].old == name
-
-
-def test_git_makes_deletes_and_renames_what_is_rendered() -> None:
-    """New, deleted, moved and moved-and-changed files, in the form without line numbers."""
-    files = {"gone.py": b"a\n", "old.py": b"a\nb\n", "kept.py": b"a"}
-    text = (
-        "*** Begin Patch\n*** Add File: made.py\n+x\n*** Delete File: gone.py\n"
-        "*** Update File: old.py\n*** Move to: new.py\n@@\n-b\n+c\n"
-        "*** Update File: kept.py\n@@\n a\n+b\n*** End Patch\n"
-    )
-    sections = [
-        render(patch, changes(files.get(patch.old or "", b""), patch))
-        for patch in parse_patch(text)
-    ]
-    assert git_applied(files, b"".join(sections)) == {
-        "made.py": b"x\n",
-        "new.py": b"a\nc\n",
-        "kept.py": b"a\nb",
-    }
+def test_the_name_that_git_writes_is_read(name: str) -> None:
+    """Whatever a path is made of, quoted or not."""
+    for quote in ("true", "false"):
+        (patch,) = parse_patch(_git_diff(b"a\n", b"b\n", name, quote).decode())
+        assert (patch.old, patch.new) == (name, name)
 
 
 def git_applied(files: Mapping[str, bytes], diff: bytes) -> dict[str, bytes]:
     """Return what `git apply` makes of files."""
     with TemporaryDirectory() as folder:
         for name, data in files.items():
-            Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
             Path(folder, name).write_bytes(data)
-        subprocess.run(
-            ["git", "apply", "--whitespace=nowarn", "-"],
-            input=diff,
-            cwd=folder,
-            check=True,
-            timeout=20,
-            env={"GIT_CEILING_DIRECTORIES": folder, "PATH": "/usr/local/bin:/usr/bin:/bin"},
-        )
+        _git(folder, "apply", "--whitespace=nowarn", "-", stdin=diff)
         found = [path for path in Path(folder).rglob("*") if path.is_file()]
         return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def _git_diff(before: bytes, after: bytes, name: str = "x.py", quote: str = "true") -> bytes:
+    with TemporaryDirectory() as folder:
+        for side, data in (("a", before), ("b", after)):
+            path = Path(folder, side, name)
+            path.parent.mkdir(parents=True)
+            path.write_bytes(data)
+        config = ("-c", f"core.quotePath={quote}", "-c", "diff.noprefix=true")
+        return _git(folder, *config, "diff", "--no-index", "--no-ext-diff", "a", "b")
+
+
+def _git(folder: str, *arguments: str, stdin: bytes = b"") -> bytes:
+    done = subprocess.run(
+        ["git", *arguments],
+        input=stdin,
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        timeout=20,
+        env={"GIT_CEILING_DIRECTORIES": folder, "PATH": "/usr/local/bin:/usr/bin:/bin"},
+    )
+    assert done.returncode < (1 if "apply" in arguments else 2), done.stderr
+    return done.stdout
 
 
 def _bytes(lines: list[str], end: bytes) -> bytes:

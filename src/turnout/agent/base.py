@@ -2,15 +2,29 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from turnout.core.events import Event
 from turnout.core.ids import RunId
 from turnout.core.inference import ModelReply, ModelRequest, Objective, StepKind, TaskKind
+from turnout.core.money import Micros
 from turnout.core.runs import TestReport
 from turnout.core.tasks import SurfaceName
 
-__all__ = ["AgentConfig", "Brief", "ModelClient", "StepConfig", "Strategy"]
+__all__ = [
+    "AgentConfig",
+    "Brief",
+    "ModelClient",
+    "PromptName",
+    "StepConfig",
+    "Strategy",
+]
+
+PromptName = Literal["answer", "condense", "files", "guide", "plan", "review", "shell", "summary"]
+"""A file of standing instructions, `prompts/NAME.md`."""
+
+
+_FREE = Micros(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +44,7 @@ def _default_steps() -> dict[StepKind, StepConfig]:
         "act": StepConfig("latency", max_tokens=4_000, thinking=False),
         "summary": StepConfig("cost", "summarisation", max_tokens=400, thinking=False),
         "answer": StepConfig("quality", max_tokens=1_500),
+        "review": StepConfig("quality", max_tokens=4_000),
     }
 
 
@@ -39,6 +54,12 @@ class AgentConfig:
 
     max_steps: int = 40
     """Act steps before the run ends with `step_limit`."""
+    max_tool_calls: int = 400
+    """Tool calls before the run ends with `step_limit`."""
+    max_seconds: float | None = None
+    """Wall time of the work before the run ends with `capped`; None: no limit of its own."""
+    max_spend: Micros | None = None
+    """Known cost of a run's model calls before it ends with `capped`; None: the policy's alone."""
     command_timeout: float = 120.0
     """Seconds a tool's command may take."""
     test_timeout: float = 300.0
@@ -49,7 +70,25 @@ class AgentConfig:
     """Characters of command or test output above which it is summarised first."""
     repair_samples: int = 10
     """Candidates that the repair strategy tries."""
+    condense_at: float = 0.7
+    """Share of the model's window at which the history is condensed."""
+    window: int = 32_768
+    """Tokens of a model whose window is not known."""
+    extra_tools: tuple[str, ...] = ()
+    """Tools beside those of the surface, such as `search_files`."""
+    connections: tuple[str, ...] = ()
+    """Connections of the gateway whose tools act steps may use: `server` or `server/tool`."""
+    approvals: tuple[str, ...] = ()
+    """Rules for tool calls that wait for a person: `tool`, or `tool:path pattern`."""
+    attempts: int = 1
+    """How often a run may try, each time anew, until our own tests pass."""
+    escalate_after: int = 1
+    """Attempts that fail before act steps are routed for `quality`."""
+    review: Literal["off", "annotate", "block"] = "off"
+    """What a review agent that reads the change may do."""
     steps: dict[StepKind, StepConfig] = field(default_factory=_default_steps)
+    tool_steps: dict[str, StepConfig] = field(default_factory=dict)
+    """For the step that carries one named tool, what counts in place of `steps`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +106,18 @@ class Brief:
     """Existing test files of the workspace: never to be changed."""
     reachable: tuple[str, ...] = ()
     """Hosts that commands can reach, each with what is to be known of it; no others answer."""
+    attempt: int = 1
+    """Which attempt of the run this is; its conversations and keys are its own."""
+    lessons: str = ""
+    """What earlier attempts have shown."""
+    objective: Objective | None = None
+    """What act steps are routed for in place of their configuration."""
+    first_step: int = 1
+    """Number of its first step: a run counts its steps over all attempts."""
+    spent: Micros = _FREE
+    """Known cost of what the run did before: `max_spend` counts it."""
+    seconds: float = 0.0
+    """Wall time of that: `max_seconds` counts it."""
 
 
 class ModelClient(Protocol):

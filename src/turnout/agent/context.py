@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Literal
 
-from turnout.agent.base import Brief
+from turnout.agent.base import Brief, PromptName
 from turnout.agent.tools.output import cap
 from turnout.agent.tools.run_tests import headline
 from turnout.core.messages import Message, SystemMessage, UserMessage
 from turnout.core.runs import Patch, TestReport
 
-__all__ = ["PromptName", "opening", "planning", "prompt", "reviewing", "shortening"]
-
-PromptName = Literal["plan", "guide", "shell", "summary", "answer"]
+__all__ = [
+    "condensing",
+    "opening",
+    "planning",
+    "prompt",
+    "reviewing",
+    "shortening",
+]
 
 _TESTS_CAP = 3_000
 _SUMMARY_CAP = 12_000
@@ -26,16 +30,23 @@ def prompt(name: PromptName) -> str:
     return files("turnout.agent").joinpath("prompts", f"{name}.md").read_text("utf-8").strip()
 
 
-def planning(brief: Brief, paths: Sequence[str]) -> tuple[Message, ...]:
+def planning(brief: Brief, paths: Sequence[str], guidance: str = "") -> tuple[Message, ...]:
     """Open the conversation of the plan."""
-    return SystemMessage(prompt("plan")), UserMessage(_task(brief, paths))
+    return SystemMessage(prompt("plan")), UserMessage(_task(brief, paths, guidance))
 
 
-def opening(brief: Brief, paths: Sequence[str], plan: str) -> tuple[Message, ...]:
+def opening(
+    brief: Brief, paths: Sequence[str], plan: str, name: PromptName, guidance: str = ""
+) -> tuple[Message, ...]:
     """Open the conversation of the act steps."""
     planned = f"\n\nPlan:\n{plan}" if plan else ""
-    task = UserMessage(_task(brief, paths) + planned)
-    return SystemMessage(prompt(brief.surface)), task
+    task = UserMessage(_task(brief, paths, guidance) + planned)
+    return SystemMessage(prompt(name)), task
+
+
+def condensing(told: str) -> tuple[Message, ...]:
+    """Ask for the summary of a conversation so far."""
+    return SystemMessage(prompt("condense")), UserMessage(told)
 
 
 def shortening(output: str) -> tuple[Message, ...]:
@@ -50,8 +61,12 @@ def reviewing(task: str, patch: Patch, tests: TestReport | None) -> tuple[Messag
     return SystemMessage(prompt("answer")), UserMessage("\n\n".join(parts))
 
 
-def _task(brief: Brief, paths: Sequence[str]) -> str:
+def _task(brief: Brief, paths: Sequence[str], guidance: str) -> str:
     parts = [brief.prompt]
+    if guidance:
+        parts.append(f"What the repository says to whoever works on it:\n{guidance}")
+    if brief.lessons:
+        parts.append(f"An earlier attempt did not succeed. What it showed:\n{brief.lessons}")
     if paths:
         parts.append("Files of the repository:\n" + "\n".join(paths))
     if brief.test_command is None:

@@ -4,9 +4,9 @@ import re
 from collections.abc import AsyncIterator
 
 from turnout.agent.base import AgentConfig, ModelClient
-from turnout.agent.calls import Ask, step_with_call
 from turnout.agent.context import reviewing
-from turnout.agent.history import cut
+from turnout.agent.loop.calls import Ask, step_with_call
+from turnout.agent.loop.state import cut
 from turnout.agent.tools.run_tests import headline
 from turnout.core.events import Event, Explained, ModelCallDone, Notice
 from turnout.core.ids import RunId
@@ -38,7 +38,7 @@ async def explain(
         return
     ask = Ask(run_id, step, "answer", "answer", reviewing(prompt, patch, tests_after))
     text, why = "", ""
-    async for event in step_with_call(client, config, (), ask):
+    async for event in step_with_call(client, config, ask):
         if isinstance(event, ModelCallDone):
             text, why = event.message.content.strip(), cut(event)
         yield event

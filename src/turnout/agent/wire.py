@@ -56,8 +56,9 @@ def encode_request(request: ModelRequest) -> bytes:
         "seed": request.seed,
         "extended_thinking": request.thinking,
     }
-    if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
+    if request.tools or request.connections:
+        connected = [_connected(name) for name in request.connections]
+        body["tools"] = [*(_tool(tool) for tool in request.tools), *connected]
         body["tool_choice"] = _tool_choice(request.tool_choice)
     if request.response_schema is not None:
         schema: JsonObject = {"name": "reply", "schema": request.response_schema, "strict": True}
@@ -141,6 +142,15 @@ def _tool(tool: Tool) -> JsonObject:
         "parameters": tool.parameters,
     }
     return {"type": "function", "function": function}
+
+
+def _connected(name: str) -> JsonObject:
+    """Return what has the gateway offer the tools of a connection, or one of them."""
+    server, _, tool = name.partition("/")
+    offered: JsonObject = (
+        {"server": server, "allowed_tools": [tool]} if tool else {"server": server}
+    )
+    return {"type": "mcp", "mcp": offered}
 
 
 def _tool_choice(choice: str) -> JsonValue:

@@ -79,7 +79,9 @@ def command() -> None:
     metavar="FILE",
     help="Where results are kept; default: TASKS with the ending .results.jsonl, here.",
 )
-@click.option("--surface", type=click.Choice(["guide", "shell"]), help="Tools the model gets.")
+@click.option(
+    "--surface", type=click.Choice(["guide", "shell", "files"]), help="Tools the model gets."
+)
 @click.option("--model", metavar="ID", help="Pin every model call to one model.")
 @click.option("--verbose", is_flag=True, help="Show each run as it happens.")
 @sandbox_option

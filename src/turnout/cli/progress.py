@@ -10,19 +10,26 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from turnout.cli.report import cost_text, report_text
+from turnout.cli.report import cost_text, report_text, review_text
 from turnout.cli.terminal import safe, takes_colour
 from turnout.cli.tool_lines import call_text, connection_text, outcome_text
 from turnout.core.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptChosen,
+    AttemptStarted,
     ConnectionsAsked,
     Entry,
     Event,
+    HistoryCondensed,
     LoopEnded,
     ModelCallDone,
     ModelCallFailed,
     Notice,
     PatchMade,
     PlanMade,
+    PlanUpdated,
+    Reviewed,
     RunEnded,
     RunStarted,
     TestsRan,
@@ -206,6 +213,10 @@ class LiveProgress:
             return [self._result.run_id, "preparing the workspace"]
         step = self._result.step
         state = [f"step {step.step} {step.kind}"]
+        if self._result.attempts:
+            state.insert(0, f"attempt {self._result.attempts[-1].started.attempt}")
+        if progress := self._result.progress:
+            state.append(f"plan {progress.states.count('done')}/{len(progress.states)}")
         if self._result.calls:
             state += [safe(self._result.calls[-1].routing.model), cost_text(self._result)]
         if under_way := self._story.under_way:
@@ -251,6 +262,28 @@ def _line_of(event: Event) -> str:
         case VerdictGiven(verdict=verdict):
             return f"verdict: {verdict.name}"
         case _:
+            return _decision_line(event)
+
+
+def _decision_line(event: Event) -> str:
+    match event:
+        case PlanUpdated(states=states):
+            at = next((n for n, s in enumerate(states, start=1) if s == "under_way"), len(states))
+            return f"plan: item {at} of {len(states)}, {states.count('done')} done"
+        case HistoryCondensed(through_step=step):
+            return f"the conversation up to step {step} was condensed"
+        case AttemptStarted(attempt=number, of=most, objective=objective):
+            return f"attempt {number} of at most {most}, for {objective}"
+        case AttemptChosen(attempt=number, reason=reason):
+            return f"attempt {number} is the result: {reason}"
+        case ApprovalAsked(call=call, rule=rule):
+            return f"{call_text(call)} waits for approval (rule {rule})"
+        case ApprovalGiven(allowed=allowed, by=by, note=note):
+            said = f": {note}" if note else ""
+            return f"{'allowed' if allowed else 'refused'} by {by}{said}"
+        case Reviewed():
+            return review_text(event)
+        case _:
             return ""
 
 
@@ -260,7 +293,9 @@ def _style(event: Event) -> str:
             return "yellow"
         case ConnectionsAsked(connections=asked) if not all(each.allowed for each in asked):
             return "yellow"
-        case PlanMade():
+        case ApprovalGiven(allowed=False) | Reviewed(blocked=True) | Reviewed(decided=False):
+            return "yellow"
+        case PlanMade() | AttemptStarted():
             return "bold"
         case _:
             return ""

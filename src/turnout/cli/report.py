@@ -11,6 +11,7 @@ from rich.markdown import Markdown
 from rich.text import Text
 
 from turnout.cli.terminal import coloured_diff, plural, safe, takes_colour
+from turnout.core.events import Reviewed
 from turnout.core.json import JsonObject
 from turnout.core.money import format_usd
 from turnout.core.runs import TestReport, Verdict
@@ -25,6 +26,7 @@ __all__ = [
     "judged_text",
     "report_text",
     "result_json",
+    "review_text",
     "screen_of",
 ]
 
@@ -60,6 +62,8 @@ def exit_code(result: RunResult) -> int:
         return 3
     if result.outcome == "cancelled":
         return 130
+    if result.blocked:
+        return 1
     if verdict in _GOOD:
         return 0
     if verdict == "no_tests" and result.patch and result.outcome == "answered":
@@ -86,6 +90,8 @@ def judged_text(result: RunResult, screen: Screen) -> str:
 def closing_text(result: RunResult, screen: Screen) -> str:
     """Return what comes after the verdict: the explanation, how the run ended, what it took."""
     ending = f"{_ending(result)}\n{_spent(result)}"
+    if result.review is not None:
+        ending = f"{safe(review_text(result.review))}\n\n{ending}"
     explanation = result.explanation.strip()
     return f"{_markdown(explanation, screen)}\n\n{ending}" if explanation else ending
 
@@ -121,6 +127,16 @@ def report_text(report: TestReport) -> str:
     if report.passed or report.failed:
         return f"{len(report.failed)} failed, {len(report.passed)} passed"
     return "passed" if report.ok else f"failed (exit status {report.exit_code})"
+
+
+def review_text(review: Reviewed) -> str:
+    """Return what a review says, a line for each of its notes."""
+    head = "Review, which blocks the change" if review.blocked else "Review"
+    notes = [
+        f"  {note.path}{'' if note.line is None else f':{note.line}'} {note.text}".rstrip()
+        for note in review.notes
+    ]
+    return "\n".join([f"{head}: {review.summary}", *notes])
 
 
 def _verdict_text(verdict: Verdict | None, *, colour: bool) -> str:

@@ -1,8 +1,9 @@
-"""A tool call and what came of it, each in a few words."""
+"""A tool call and what came of it, in a few words or with all its arguments."""
 
 import json
 import re
 from collections.abc import Mapping
+from textwrap import indent
 from typing import Final
 
 from turnout.agent.tools.patch_text import parse_patch
@@ -10,7 +11,15 @@ from turnout.core.runs import Connection
 from turnout.core.tools import ToolCall, ToolResult
 from turnout.errors import ToolError
 
-__all__ = ["call_text", "connection_text", "outcome_text"]
+__all__ = [
+    "Part",
+    "call_block",
+    "call_part",
+    "call_text",
+    "connection_text",
+    "outcome_text",
+    "part_text",
+]
 
 _SHOWN_ARGUMENT: Final = 60
 _SHOWN_OUTCOME: Final = 100
@@ -81,3 +90,33 @@ def _tests(first: str) -> str:
 def _cut(text: str, most: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[:most]}…"
+
+
+Part = tuple[str, object]
+"""A heading and what stands under it; a text of several lines is set off as a block."""
+
+
+def call_block(call: ToolCall) -> str:
+    """Return a call with all its arguments; it may hold what steers a terminal."""
+    return part_text(call_part(call))
+
+
+def part_text(part: Part) -> str:
+    """Return a heading with what stands under it, indented."""
+    heading, value = part
+    text = str(value).rstrip("\n")
+    if "\n" not in text:
+        return f"    {heading}: {text}"
+    return f"    {heading}:\n{indent(text, ' ' * 8)}"
+
+
+def call_part(call: ToolCall) -> Part:
+    """Return a call with its arguments one after the other, texts with their line breaks."""
+    try:
+        arguments = json.loads(call.arguments or "{}", strict=False)
+    except (ValueError, RecursionError):
+        return call.name, call.arguments
+    if not isinstance(arguments, dict):
+        return call.name, call.arguments
+    lines = [part_text(part).removeprefix("    ") for part in arguments.items()]
+    return call.name, "\n".join(lines) or "no arguments"

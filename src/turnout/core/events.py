@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from turnout.core.ids import RequestId, RunId
+from turnout.core.ids import RequestId, RunId, ToolCallId
 from turnout.core.inference import FinishReason, Objective, RoutingReport, StepKind
 from turnout.core.json import ascii_json
 from turnout.core.messages import AssistantMessage, Message
@@ -22,10 +22,15 @@ from turnout.core.tools import ToolCall, ToolResult
 from turnout.core.usage import Usage
 
 __all__ = [
+    "ApprovalAsked",
+    "ApprovalGiven",
+    "AttemptChosen",
+    "AttemptStarted",
     "ConnectionsAsked",
     "Entry",
     "Event",
     "Explained",
+    "HistoryCondensed",
     "LoopEnded",
     "ModelCallDone",
     "ModelCallFailed",
@@ -33,7 +38,11 @@ __all__ = [
     "Notice",
     "PatchMade",
     "PlanMade",
+    "PlanState",
+    "PlanUpdated",
     "ResourcesUsed",
+    "ReviewNote",
+    "Reviewed",
     "RunEnded",
     "RunStarted",
     "StepStarted",
@@ -184,7 +193,108 @@ class PlanMade:
     """The plan, as the model wrote it."""
 
     text: str
+    steps: tuple[str, ...] = ()
+    """Its numbered items, in order; empty where it has none."""
+    success: str = ""
+    """What must hold when the work is done; empty where the model did not say."""
     type: Literal["plan_made"] = "plan_made"
+
+
+PlanState = Literal["open", "under_way", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUpdated:
+    """How far the plan is."""
+
+    states: tuple[PlanState, ...]
+    """One for each item of the plan."""
+    type: Literal["plan_updated"] = "plan_updated"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryCondensed:
+    """The conversation of the act steps goes on from a summary of what was said."""
+
+    conversation: str
+    through_step: int
+    """Newest step whose messages the summary stands for."""
+    text: str
+    """What takes the place of these messages."""
+    type: Literal["history_condensed"] = "history_condensed"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A tool call waits for a person."""
+
+    step: int
+    call: ToolCall
+    rule: str
+    """The rule that asks for it, as it is written in the settings."""
+    type: Literal["approval_asked"] = "approval_asked"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalGiven:
+    """A person, or what stands in for one, has decided on a tool call."""
+
+    step: int
+    call_id: ToolCallId
+    allowed: bool
+    by: str
+    """Who decided."""
+    note: str = ""
+    """What the model is told with a refusal."""
+    type: Literal["approval_given"] = "approval_given"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStarted:
+    """A run that may try more than once begins an attempt, in a workspace of its own."""
+
+    attempt: int
+    """Counts from 1."""
+    of: int
+    """How many there may be."""
+    objective: Objective
+    """What its act steps are routed for."""
+    lessons: str = ""
+    """What it is told of the attempts before."""
+    type: Literal["attempt_started"] = "attempt_started"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptChosen:
+    """Our own test runs have picked the attempt whose patch is the result."""
+
+    attempt: int
+    reason: str
+    type: Literal["attempt_chosen"] = "attempt_chosen"
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewNote:
+    """One remark of a review."""
+
+    path: str
+    """Empty where it is about the whole change."""
+    line: int | None
+    text: str
+    blocks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A review agent has read the change."""
+
+    blocked: bool
+    """Whether it holds that the change must not be taken as it is."""
+    summary: str
+    notes: tuple[ReviewNote, ...] = ()
+    decided: bool = True
+    """False where the review came to no verdict of its own."""
+    type: Literal["reviewed"] = "reviewed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +369,13 @@ Event = (
     | ToolCallDone
     | ConnectionsAsked
     | PlanMade
+    | PlanUpdated
+    | HistoryCondensed
+    | ApprovalAsked
+    | ApprovalGiven
+    | AttemptStarted
+    | AttemptChosen
+    | Reviewed
     | LoopEnded
     | ResourcesUsed
     | PatchMade

@@ -78,6 +78,8 @@ class RoutingReport:
     """Whether the deployment caches prompts."""
     kept_warm: bool = False
     """Whether it was chosen because its cache holds the conversation so far."""
+    context_tokens: int | None = None
+    """Window of the model, input and output together; None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class ModelRequest:
     """JSON Schema that the text of the reply must satisfy."""
     thinking: bool | None = None
     """Wire field `extended_thinking`; None leaves it to the policy."""
+    connections: tuple[str, ...] = ()
+    """Connections of the gateway whose tools the model may use: `server` or `server/tool`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Literal
 
 __all__ = ["SurfaceName", "Task"]
 
-SurfaceName = Literal["guide", "shell"]
+SurfaceName = Literal["guide", "shell", "files", "review"]
 """A named set of tools that a run declares."""
 
 

@@ -48,3 +48,5 @@ class ToolResult:
     """Characters left out of `content` by the output cap."""
     ends_run: bool = False
     """True for a tool such as `finish`: the model has said that it is done."""
+    full: str = ""
+    """The whole output where `content` is not all of it; a bounded part of a very long one."""

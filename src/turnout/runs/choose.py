@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from turnout.core.inference import RoutingAsk
+from turnout.core.inference import Objective, RoutingAsk
 from turnout.core.policies import Policy
 from turnout.core.receipts import Decision
 from turnout.errors import ModelUnavailableError
@@ -25,6 +25,7 @@ class _Field:
     policy: Policy
     catalog: Catalog
     evidence: Snapshot
+    objective: Objective
 
 
 def choose_strategy(
@@ -32,13 +33,14 @@ def choose_strategy(
     catalog: Catalog,
     evidence: Snapshot,
     model: str = "auto",
+    objective: Objective = "latency",
 ) -> StrategyName:
-    """Return the strategy for the deployment that would serve an act step.
+    """Return the strategy for the deployment that would serve an act step of this objective.
 
     A deployment whose profile is `repair` needs no tools. `ModelUnavailableError` where no
     deployment is fit for either strategy.
     """
-    field = _Field(policy, catalog, evidence)
+    field = _Field(policy, catalog, evidence, objective)
     acting = _decide(field, model, tools=True)
     if acting.order:
         return _profile(catalog, acting)
@@ -58,7 +60,7 @@ def _decide(field: _Field, model: str, *, tools: bool) -> Decision:
         tool_choice="auto",
         max_tokens=None,
         open_calls=(),
-        ask=RoutingAsk(optimize="latency", task="coding"),
+        ask=RoutingAsk(optimize=field.objective, task="coding"),
         session=None,
         input_tokens_estimate=0,
         wants_json_schema=False,

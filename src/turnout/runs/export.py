@@ -1,10 +1,10 @@
 """A run's result as the JSON object that scripts read."""
 
-from turnout.core.events import ModelCallDone, ModelCallFailed, ResourcesUsed
-from turnout.core.json import JsonObject
+from turnout.core.events import ModelCallDone, ModelCallFailed, ResourcesUsed, Reviewed
+from turnout.core.json import JsonObject, JsonValue
 from turnout.core.runs import Connection, FileChange, TestReport, Verdict
 from turnout.core.usage import Usage
-from turnout.runs.summary import RunResult, ToolUse
+from turnout.runs.summary import AttemptUse, Consent, RunResult, ToolUse
 
 __all__ = ["result_object"]
 
@@ -20,6 +20,12 @@ def result_object(result: RunResult) -> JsonObject:
         "files": [_file(change) for change in result.patch.files],
         "explanation": result.explanation,
         "plan": result.plan,
+        "plan_steps": _plan_steps(result),
+        "success_condition": result.planned.success if result.planned else "",
+        "attempts": [_attempt(each) for each in result.attempts],
+        "chosen_attempt": result.chosen.attempt if result.chosen else None,
+        "review": _review(result.review) if result.review else None,
+        "approvals": [_consent(each) for each in result.consents],
         "prompt": result.task.prompt,
         "repository": result.task.repository,
         "base_commit": result.base_commit,
@@ -49,6 +55,51 @@ def _verdict(verdict: Verdict) -> JsonObject:
         "tests_untouched": verdict.tests_untouched,
         "touched": list(verdict.touched),
         "detail": verdict.detail,
+    }
+
+
+def _plan_steps(result: RunResult) -> list[JsonValue]:
+    if result.planned is None:
+        return []
+    items = result.planned.steps
+    states = result.progress.states if result.progress else ("open",) * len(items)
+    return [{"text": t, "state": s} for t, s in zip(items, states, strict=False)]
+
+
+def _attempt(use: AttemptUse) -> JsonObject:
+    return {
+        "attempt": use.started.attempt,
+        "objective": use.started.objective,
+        "outcome": use.end.outcome if use.end else None,
+        "reason": use.end.reason if use.end else "",
+        "diff": use.patch.diff.decode(errors="backslashreplace"),
+        "tests_after": _tests(use.tests) if use.tests else None,
+        "review": _review(use.review) if use.review else None,
+    }
+
+
+def _review(review: Reviewed) -> JsonObject:
+    return {
+        "blocked": review.blocked,
+        "decided": review.decided,
+        "summary": review.summary,
+        "notes": [
+            {"path": note.path, "line": note.line, "text": note.text, "blocks": note.blocks}
+            for note in review.notes
+        ],
+    }
+
+
+def _consent(consent: Consent) -> JsonObject:
+    call, given = consent.asked.call, consent.given
+    return {
+        "step": consent.asked.step,
+        "name": call.name,
+        "arguments": call.arguments,
+        "rule": consent.asked.rule,
+        "allowed": given.allowed if given else None,
+        "by": given.by if given else None,
+        "note": given.note if given else "",
     }
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from turnout.agent.approval import Approver
 from turnout.agent.base import ModelClient, Strategy
+from turnout.agent.review import ReviewSubject
 from turnout.core.events import Entry, Event
 from turnout.core.ids import RunId
 from turnout.core.runs import Patch, RunRow, TestReport
@@ -80,6 +82,8 @@ class ModelAccess:
     strategy: StrategyName
     warnings: tuple[str, ...] = ()
     """What a person should know, such as a price that is not known."""
+    escalated: StrategyName | None = None
+    """How the models are best worked with that act steps get for `quality`; None: likewise."""
 
 
 class Models(Protocol):
@@ -105,8 +109,16 @@ class Explanation:
 class Agent(Protocol):
     """The ways to work on a task."""
 
-    def strategy(self, name: StrategyName, client: ModelClient, sandbox: Sandbox) -> Strategy:
+    def strategy(
+        self, name: StrategyName, client: ModelClient, sandbox: Sandbox, approver: Approver
+    ) -> Strategy:
         """Return the strategy of that name, working in `sandbox`."""
+        ...
+
+    def review(
+        self, client: ModelClient, sandbox: Sandbox, subject: ReviewSubject, approver: Approver
+    ) -> AsyncIterator[Event]:
+        """Read a change that `sandbox` holds, yielding each event; the last one is `Reviewed`."""
         ...
 
     def explain(self, client: ModelClient, subject: Explanation) -> AsyncIterator[Event]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
+from turnout.agent.approval import Approver
 from turnout.core.events import Entry
 from turnout.core.ids import new_run_id
 from turnout.core.tasks import Task
@@ -12,7 +13,7 @@ from turnout.runs.ports import ModelAccess, Models, RecordStore, Report
 from turnout.runs.record import Recorder
 from turnout.runs.stop import Stop
 from turnout.runs.summary import RunResult, advance
-from turnout.runs.worker import RunWorker, Workshop
+from turnout.runs.work import RunWorker, Workshop
 
 __all__ = ["RunService"]
 
@@ -35,17 +36,20 @@ class RunService:
         self._report = report
 
     async def run(
-        self, task: Task, stop: Stop | None = None
+        self, task: Task, stop: Stop | None = None, approver: Approver | None = None
     ) -> AsyncGenerator[Entry | RunResult, None]:
         """Run a task, yielding each entry once it is on record; the last item is the result.
 
         `UsageError` and `UnfitError` come out where the task cannot be worked on at all; what was
-        on record before stays there. Closing the iterator gives the run up at once.
+        on record before stays there. Closing the iterator gives the run up at once. Without an
+        `approver`, tool calls that wait for a person are refused.
         """
         intake = await take_in(task, self._resolve)
         access = await self._ready()
         entries: asyncio.Queue[Entry | None] = asyncio.Queue()
-        work = asyncio.create_task(self._work(intake, access, entries, stop or Stop()))
+        recorder = Recorder(self._store, new_run_id(), self._workshop.clock, entries.put_nowait)
+        worker = RunWorker(self._workshop, access, recorder, stop or Stop(), approver)
+        work = asyncio.create_task(self._work(intake, access, recorder, worker, entries))
         result: RunResult | None = None
         try:
             while (entry := await entries.get()) is not None:
@@ -74,13 +78,13 @@ class RunService:
         self,
         intake: Intake,
         access: ModelAccess,
+        recorder: Recorder,
+        worker: RunWorker,
         entries: "asyncio.Queue[Entry | None]",
-        stop: Stop,
     ) -> None:
-        recorder = Recorder(self._store, new_run_id(), self._workshop.clock, entries.put_nowait)
         try:
             with self._workshop.owners.holding(recorder.run_id):
                 await recorder.begin(intake.started(access.strategy))
-                await RunWorker(self._workshop, access, recorder, stop).work(intake)
+                await worker.work(intake)
         finally:
             entries.put_nowait(None)

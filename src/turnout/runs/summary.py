@@ -3,8 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from turnout.core.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptChosen,
+    AttemptStarted,
     ConnectionsAsked,
     Entry,
     Event,
@@ -15,7 +20,9 @@ from turnout.core.events import (
     Notice,
     PatchMade,
     PlanMade,
+    PlanUpdated,
     ResourcesUsed,
+    Reviewed,
     RunEnded,
     RunStarted,
     StepStarted,
@@ -33,7 +40,7 @@ from turnout.core.tools import ToolCall, ToolResult
 from turnout.core.usage import Usage
 from turnout.runs.ports import StrategyName
 
-__all__ = ["RunResult", "ToolUse", "advance", "fold"]
+__all__ = ["AttemptUse", "Consent", "RunResult", "ToolUse", "advance", "fold"]
 
 _NOTHING = Patch(b"", ())
 _FREE = Micros(0)
@@ -51,6 +58,27 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Consent:
+    """A tool call that had to wait for a person, and what came of it."""
+
+    asked: ApprovalAsked
+    given: ApprovalGiven | None = None
+    """None while nobody has decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptUse:
+    """An attempt of a run that might make several, and what it came to."""
+
+    started: AttemptStarted
+    end: LoopEnded | None = None
+    patch: Patch = _NOTHING
+    tests: TestReport | None = None
+    """With its patch."""
+    review: Reviewed | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """A run as its record tells it so far; final once `outcome` is set."""
 
@@ -65,6 +93,16 @@ class RunResult:
     step: StepStarted | None = None
     """The newest step."""
     plan: str = ""
+    planned: PlanMade | None = None
+    """The newest plan with its items."""
+    progress: PlanUpdated | None = None
+    """How far that plan is."""
+    attempts: tuple[AttemptUse, ...] = ()
+    """Empty where only one was to be made."""
+    chosen: AttemptChosen | None = None
+    consents: tuple[Consent, ...] = ()
+    review: Reviewed | None = None
+    """Of the patch that counts."""
     calls: tuple[ModelCallDone, ...] = ()
     failed_calls: tuple[ModelCallFailed, ...] = ()
     tool_calls: tuple[ToolUse, ...] = ()
@@ -90,6 +128,11 @@ class RunResult:
     def priced(self) -> bool:
         """Whether the cost of every model call is known."""
         return all(call.routing.cost_micros is not None for call in self.calls)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether a review holds that the patch must not be taken."""
+        return self.review is not None and self.review.blocked
 
     @property
     def steps(self) -> int:
@@ -121,7 +164,57 @@ def advance(result: RunResult | None, entry: Entry) -> RunResult:
         return RunResult(
             entry.run_id, event.task, event.base_commit, event.strategy, entry.at, entry.at
         )
-    return replace(_with_event(result, event), seen_at=entry.at)
+    return replace(_with_attempt(_with_event(result, event), event), seen_at=entry.at)
+
+
+def _with_attempt(result: RunResult, event: Event) -> RunResult:
+    """Keep what each attempt came to, and let that of the chosen one count."""
+    match event:
+        case AttemptStarted():
+            attempts = (*result.attempts, AttemptUse(event))
+            return replace(
+                result,
+                attempts=attempts,
+                patch=_NOTHING,
+                tests_after=None,
+                review=None,
+                explanation="",
+                plan="",
+                planned=None,
+                progress=None,
+            )
+        case AttemptChosen(attempt=number):
+            return _chosen(replace(result, chosen=event), number)
+        case _ if not result.attempts or result.chosen is not None:
+            return result
+        case LoopEnded():
+            return _newest(result, end=event)
+        case PatchMade(patch=patch):
+            return _newest(result, patch=patch)
+        case TestsRan(phase="after", report=report):
+            return _newest(result, tests=report)
+        case Reviewed():
+            return _newest(result, review=event)
+        case _:
+            return result
+
+
+def _newest(result: RunResult, **fields: Any) -> RunResult:
+    *earlier, newest = result.attempts
+    return replace(result, attempts=(*earlier, replace(newest, **fields)))
+
+
+def _chosen(result: RunResult, number: int) -> RunResult:
+    chosen = next((each for each in result.attempts if each.started.attempt == number), None)
+    if chosen is None:
+        return result
+    return replace(
+        result,
+        patch=chosen.patch,
+        tests_after=chosen.tests,
+        review=chosen.review,
+        explanation=chosen.end.answer if chosen.end else "",
+    )
 
 
 def _with_event(result: RunResult, event: Event) -> RunResult:
@@ -149,7 +242,7 @@ def _with_work(result: RunResult, event: Event) -> RunResult:
         case StepStarted():
             return replace(result, step=event)
         case PlanMade(text=text):
-            return replace(result, plan=text)
+            return replace(result, plan=text, planned=event, progress=None)
         case ModelCallDone():
             return replace(
                 result,
@@ -163,8 +256,6 @@ def _with_work(result: RunResult, event: Event) -> RunResult:
             return replace(result, tool_calls=(*result.tool_calls, ToolUse(step, call)))
         case ConnectionsAsked(connections=connections):
             return replace(result, connections=(*result.connections, *connections))
-        case ResourcesUsed():
-            return replace(result, resources=event)
         case ToolCallDone():
             return replace(result, tool_calls=_with_result(result.tool_calls, event))
         case LoopEnded(answer=answer) if answer:
@@ -172,7 +263,47 @@ def _with_work(result: RunResult, event: Event) -> RunResult:
         case Explained(text=text) if text:
             return replace(result, explanation=text)
         case _:
+            return _with_rest(result, event)
+
+
+def _with_rest(result: RunResult, event: Event) -> RunResult:
+    match event:
+        case ResourcesUsed():
+            return replace(result, resources=_sum(result.resources, event))
+        case PlanUpdated():
+            return replace(result, progress=event)
+        case Reviewed():
+            return replace(result, review=event)
+        case ApprovalAsked():
+            return replace(result, consents=(*result.consents, Consent(event)))
+        case ApprovalGiven():
+            return replace(result, consents=_answered(result.consents, event))
+        case _:
             return result
+
+
+def _answered(consents: tuple[Consent, ...], given: ApprovalGiven) -> tuple[Consent, ...]:
+    return tuple(
+        replace(each, given=given)
+        if each.given is None and each.asked.call.id == given.call_id
+        else each
+        for each in consents
+    )
+
+
+def _sum(earlier: ResourcesUsed | None, used: ResourcesUsed) -> ResourcesUsed:
+    """Add what another attempt took; the peak is the highest of all."""
+    if earlier is None:
+        return used
+    cpu, disk = (earlier.cpu_seconds, used.cpu_seconds), (earlier.disk_bytes, used.disk_bytes)
+    peaks = [each.peak_memory_bytes for each in (earlier, used) if each.peak_memory_bytes]
+    return ResourcesUsed(
+        None if None in cpu else sum(filter(None, cpu)),
+        max(peaks, default=None),
+        None if None in disk else sum(filter(None, disk)),
+        earlier.wall_seconds + used.wall_seconds,
+        earlier.frozen_seconds + used.frozen_seconds,
+    )
 
 
 def _with_result(uses: tuple[ToolUse, ...], done: ToolCallDone) -> tuple[ToolUse, ...]:

@@ -5,9 +5,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
+from turnout.agent.approval import check_rules
 from turnout.agent.base import AgentConfig, StepConfig
+from turnout.agent.tools.surfaces import surface_of
 from turnout.core.govern.revisions import DEFAULT_POLICY
 from turnout.core.inference import StepKind
+from turnout.core.money import usd_to_micros
 from turnout.core.policies import EgressPolicy, Policy
 from turnout.errors import ConfigError
 from turnout.sandbox.base import BoundSecret, Egress, Limits
@@ -34,6 +37,8 @@ __all__ = [
 ]
 
 _MIB: Final = 1 << 20
+_LISTS: Final = ("approvals", "connections", "extra_tools")
+_BUILT: Final = frozenset({"steps", "tool_steps", "max_spend", *_LISTS})
 
 
 def agent_config(table: AgentTable) -> AgentConfig:
@@ -41,13 +46,23 @@ def agent_config(table: AgentTable) -> AgentConfig:
     given = {
         key: value
         for key in (f.name for f in fields(AgentConfig))
-        if key != "steps" and (value := getattr(table, key)) is not None
+        if key not in _BUILT and (value := getattr(table, key)) is not None
     }
+    for key in _LISTS:
+        given[key] = tuple(getattr(table, key) or ())
+    if table.max_spend_usd is not None:
+        given["max_spend"] = usd_to_micros(table.max_spend_usd)
     base = replace(AgentConfig(), **given)
+    surface_of(table.surface, base.extra_tools)
+    check_rules(base.approvals, base.connections)
     steps: dict[StepKind, StepConfig] = dict(base.steps)
     for kind, step in table.steps.items():
         steps[kind] = replace(steps[kind], **step.model_dump(exclude_unset=True))
-    return replace(base, steps=steps)
+    own = {
+        name: replace(steps["act"], **step.model_dump(exclude_unset=True))
+        for name, step in table.tool_steps.items()
+    }
+    return replace(base, steps=steps, tool_steps=own)
 
 
 def default_policy(policies: Sequence[Policy]) -> Policy:

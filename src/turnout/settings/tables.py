@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from turnout.core.inference import Objective, TaskKind
-from turnout.core.tasks import SurfaceName
-from turnout.gateway.config.tables import Rate, Table
+from turnout.gateway.config.tables import Rate, Table, Usd
 from turnout.sandbox.container.options import EngineName
 from turnout.sandbox.kubernetes.options import PullPolicy
 from turnout.settings.values import DriverName
@@ -39,16 +38,28 @@ class StepTable(Table):
 class AgentTable(Table):
     """`[agent]`."""
 
-    surface: SurfaceName = "guide"
+    surface: Literal["guide", "shell", "files"] = "guide"
     max_steps: Annotated[int, Field(ge=1)] | None = None
+    max_tool_calls: Annotated[int, Field(ge=1)] | None = None
+    max_seconds: Rate | None = None
+    max_spend_usd: Usd | None = None
     command_timeout: Rate | None = None
     test_timeout: Rate | None = None
     output_cap: Annotated[int, Field(ge=200)] | None = None
     summarise_above: Annotated[int, Field(ge=200)] | None = None
     repair_samples: Annotated[int, Field(ge=1)] | None = None
-    steps: dict[Literal["plan", "act", "summary", "answer"], StepTable] = Field(
+    condense_at: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    window: Annotated[int, Field(ge=1_000)] | None = None
+    extra_tools: list[Text] | None = None
+    connections: list[Text] | None = None
+    approvals: list[Text] | None = None
+    attempts: Annotated[int, Field(ge=1, le=20)] | None = None
+    escalate_after: Annotated[int, Field(ge=1)] | None = None
+    review: Literal["off", "annotate", "block"] | None = None
+    steps: dict[Literal["plan", "act", "summary", "answer", "review"], StepTable] = Field(
         default_factory=dict
     )
+    tool_steps: dict[Text, StepTable] = Field(default_factory=dict)
 
 
 class ContainerTable(Table):

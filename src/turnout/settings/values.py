@@ -166,6 +166,14 @@ class Settings:
         """Return settings under which sandboxes are made by another driver."""
         return replace(self, driver=driver)
 
+    def with_effort(
+        self, attempts: int | None, review: Literal["off", "annotate", "block"] | None
+    ) -> "Settings":
+        """Return settings under which a run goes as far as is given; None leaves what was set."""
+        agent = self.agent
+        effort = replace(agent, attempts=attempts or agent.attempts, review=review or agent.review)
+        return replace(self, agent=effort)
+
     def with_max_steps(self, steps: int) -> "Settings":
         """Return settings under which the agent ends after `steps` act steps."""
         return replace(self, agent=replace(self.agent, max_steps=steps))

@@ -10,11 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from turnout.agent.approval import Approver
 from turnout.agent.base import AgentConfig, ModelClient, Strategy
 from turnout.agent.client import HttpModelClient
 from turnout.agent.explain import explain
 from turnout.agent.loop import LoopStrategy
 from turnout.agent.repair import RepairStrategy
+from turnout.agent.review import ReviewSubject, review
 from turnout.core.clock import Clock, SystemClock
 from turnout.core.events import Event
 from turnout.core.runs import TestReport
@@ -31,7 +33,7 @@ from turnout.runs.owners import FileOwners, close_abandoned
 from turnout.runs.ports import Explanation, ModelAccess, Report, StrategyName
 from turnout.runs.record import RunRecords
 from turnout.runs.service import RunService
-from turnout.runs.worker import Workshop
+from turnout.runs.work import Effort, Workshop
 from turnout.sandbox.base import Sandbox
 from turnout.sandbox.repository import resolve
 from turnout.sandbox.setup.manifests import changed_manifests, may_declare
@@ -95,6 +97,7 @@ async def open_service(settings: Settings, report: Report) -> AsyncIterator[RunS
             clock=clock,
             owners=FileOwners(settings.home / "running"),
             egress=partial(run_egress, settings),
+            effort=_effort(settings.agent),
         )
         store = RecordStore(database)
         await close_abandoned(store, workshop.owners, clock)
@@ -189,6 +192,17 @@ async def _examine(upstream: HttpUpstream, provider: Provider) -> ModelSource:
     return ModelSource(provider.name, True, f"{provider.base_url} has {listed}")
 
 
+def _effort(config: AgentConfig) -> Effort:
+    return Effort(
+        attempts=config.attempts,
+        escalate_after=config.escalate_after,
+        objective=config.steps["act"].objective,
+        review=config.review,
+        max_spend=config.max_spend,
+        max_seconds=config.max_seconds,
+    )
+
+
 class _Agent:
     """The strategies of the agent room."""
 
@@ -196,9 +210,17 @@ class _Agent:
         self._config = config
         self._clock = clock
 
-    def strategy(self, name: StrategyName, client: ModelClient, sandbox: Sandbox) -> Strategy:
-        kind = LoopStrategy if name == "loop" else RepairStrategy
-        return kind(client, sandbox, self._config, self._clock)
+    def strategy(
+        self, name: StrategyName, client: ModelClient, sandbox: Sandbox, approver: Approver
+    ) -> Strategy:
+        if name == "repair":
+            return RepairStrategy(client, sandbox, self._config, self._clock)
+        return LoopStrategy(client, sandbox, self._config, self._clock, approver=approver)
+
+    def review(
+        self, client: ModelClient, sandbox: Sandbox, subject: ReviewSubject, approver: Approver
+    ) -> AsyncIterator[Event]:
+        return review(client, sandbox, self._config, self._clock, subject, approver)
 
     def explain(self, client: ModelClient, subject: Explanation) -> AsyncIterator[Event]:
         return explain(
@@ -272,7 +294,8 @@ class _Models:
             base_url=f"{bound.base_url}/v1", uds=uds, api_key="", clock=self._clock
         )
         await stack.enter_async_context(client)
-        return ModelAccess(client, strategy, _warnings(ground.settings, site))
+        warnings = _warnings(ground.settings, site)
+        return ModelAccess(client, strategy, warnings, _escalated(ground.settings, site))
 
 
 def _private() -> Authenticate:
@@ -292,6 +315,15 @@ def _strategy(settings: Settings, site: Site) -> StrategyName:
                 provider = settled.catalog.providers[deployment.provider]
                 raise no_tool_support(result, provider) from None
         raise
+
+
+def _escalated(settings: Settings, site: Site) -> StrategyName | None:
+    """Return the strategy for what serves act steps that are routed for quality."""
+    evidence = site.measures.evidence.snapshot()
+    try:
+        return choose(settings, site.settled.catalog, evidence, "quality")
+    except ModelUnavailableError:
+        return None
 
 
 def _warnings(settings: Settings, site: Site) -> tuple[str, ...]:

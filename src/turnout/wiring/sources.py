@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from turnout.core.ids import ProviderName
+from turnout.core.inference import Objective
 from turnout.core.json import JsonObject
 from turnout.core.policies import Policy
 from turnout.errors import ConfigError, ModelUnavailableError
@@ -119,11 +120,13 @@ def check_keys(catalog: Catalog) -> None:
         )
 
 
-def choose(settings: Settings, catalog: Catalog, evidence: Snapshot) -> StrategyName:
+def choose(
+    settings: Settings, catalog: Catalog, evidence: Snapshot, objective: Objective = "latency"
+) -> StrategyName:
     """Return the strategy for an act step; `ModelUnavailableError` where no model may take it."""
     model = settings.agent.steps["act"].model
     try:
-        return choose_strategy(settings.policy, catalog, evidence, model)
+        return choose_strategy(settings.policy, catalog, evidence, model, objective)
     except ModelUnavailableError as error:
         mend = mend_of(error.message) or error.mend
         raise ModelUnavailableError(error.message, mend=mend) from error

@@ -9,13 +9,21 @@ from tests.unit.runs.test_summary import STARTED, call, record
 
 from turnout.cli.progress import LiveProgress, PlainProgress, Silence, Story, progress_on
 from turnout.core.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptChosen,
+    AttemptStarted,
     Event,
     Explained,
+    HistoryCondensed,
     LoopEnded,
     ModelCallFailed,
     Notice,
     PatchMade,
     PlanMade,
+    PlanUpdated,
+    Reviewed,
+    ReviewNote,
     StepStarted,
     TestsRan,
     ToolCallDone,
@@ -50,6 +58,20 @@ def done(content: str = "text", *, is_error: bool = False) -> ToolCallDone:
         (PatchMade(PATCH), "patch: 1 changed"),
         (PatchMade(NO_PATCH), "patch: nothing changed"),
         (Explained("shown at the end"), ""),
+        (PlanUpdated(("done", "under_way", "open")), "plan: item 2 of 3, 1 done"),
+        (HistoryCondensed("main", 7, "x"), "the conversation up to step 7 was condensed"),
+        (AttemptStarted(2, 3, "quality"), "attempt 2 of at most 3, for quality"),
+        (AttemptChosen(2, "Good."), "attempt 2 is the result: Good."),
+        (
+            ApprovalAsked(1, ToolCall(ToolCallId("c"), "run", '{"command": "make"}'), "run"),
+            "run make waits for approval (rule run)",
+        ),
+        (ApprovalGiven(1, ToolCallId("c"), False, "ann", "no"), "refused by ann: no"),
+        (ApprovalGiven(1, ToolCallId("c"), True, "ann"), "allowed by ann"),
+        (
+            Reviewed(True, "Bad.", (ReviewNote("a.py", 3, "Wrong.", True),)),
+            "Review, which blocks the change: Bad.\n  a.py:3 Wrong.",
+        ),
     ],
 )
 def test_an_event_is_one_line_or_none(event: Event, line: str) -> None:

@@ -14,7 +14,7 @@ from turnout.cli.report import (
     report_text,
     result_json,
 )
-from turnout.core.events import ModelCallFailed
+from turnout.core.events import ModelCallFailed, Reviewed, ReviewNote
 from turnout.core.runs import Outcome, Patch, TestReport, Verdict, VerdictName
 from turnout.runs.summary import RunResult, fold
 
@@ -140,3 +140,11 @@ def test_markdown_cannot_steer_the_terminal() -> None:
     assert "\u202e" not in shown
     assert "\x1b]8" not in shown
     assert "https://elsewhere.example/" in shown
+
+
+def test_a_change_that_a_review_blocks_is_no_success() -> None:
+    """Whatever our tests say; people read why."""
+    review = Reviewed(True, "It breaks callers.", (ReviewNote("a.py", 3, "Off by one.", True),))
+    run = replace(ended("resolved", "answered", PATCH), review=review)
+    assert exit_code(run) == 1
+    assert "a.py:3 Off by one." in closing_text(run, Screen())

@@ -4,7 +4,17 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from turnout.core.events import Entry, Event, Explained, LoopEnded
+from turnout.agent.approval import Approver
+from turnout.agent.base import Brief
+from turnout.agent.review import ReviewSubject
+from turnout.core.events import (
+    Entry,
+    Event,
+    Explained,
+    LoopEnded,
+    Reviewed,
+    StepStarted,
+)
 from turnout.core.ids import RunId
 from turnout.core.runs import Connection, FileChange, Patch, TestReport
 from turnout.core.tasks import Task
@@ -13,7 +23,7 @@ from turnout.runs.ports import ModelAccess, StrategyName
 from turnout.runs.service import RunService
 from turnout.runs.stop import Stop
 from turnout.runs.summary import RunResult
-from turnout.runs.worker import RunEgress, Workshop
+from turnout.runs.work import Effort, RunEgress, Workshop
 from turnout.sandbox.base import (
     BaseRef,
     BaseSpec,
@@ -77,7 +87,7 @@ class Box:
         self.did.append("diff")
         if self.driver.diff_error:
             raise self.driver.diff_error
-        return self.driver.patch
+        return self.driver.patches.pop(0) if self.driver.patches else self.driver.patch
 
     async def apply_patch(self, patch: bytes) -> PatchResult:
         """Apply or refuse, as the driver was told."""
@@ -94,6 +104,8 @@ class Driver:
     """Makes boxes, and remembers them."""
 
     patch: Patch = PATCH
+    patches: list[Patch] = field(default_factory=list)
+    """Of the first attempts; `patch` is that of all others."""
     diff_error: SandboxError | None = None
     applies: bool = True
     usable: bool = True
@@ -170,13 +182,31 @@ class Agent:
     explanations: int = 0
     next_step: int = 0
 
-    def strategy(self, name: str, client: object, sandbox: Box) -> "Agent":
+    turns: Sequence[Sequence[Event | Callable[[], object]]] = ()
+    """Events of the second attempt and of those after it."""
+    reviews: Sequence[Reviewed] = ()
+    """What the first review says, and those after it."""
+    strategies: list[str] = field(default_factory=list)
+    briefs: list[Brief] = field(default_factory=list)
+    subjects: list[ReviewSubject] = field(default_factory=list)
+
+    def strategy(self, name: str, client: object, sandbox: Box, approver: Approver) -> "Agent":
         """Return itself."""
+        self.strategies.append(name)
         return self
 
-    async def run(self, brief: object) -> AsyncIterator[Event]:
+    async def review(
+        self, client: object, sandbox: Box, subject: ReviewSubject, approver: Approver
+    ) -> AsyncIterator[Event]:
+        """Say what it was given, in a step of its own."""
+        self.subjects.append(subject)
+        yield StepStarted(subject.brief.first_step, "review", "quality")
+        yield self.reviews[len(self.subjects) - 1]
+
+    async def run(self, brief: Brief) -> AsyncIterator[Event]:
         """Yield, call or raise what it was given."""
-        for event in self.events:
+        self.briefs.append(brief)
+        for event in (self.events, *self.turns)[len(self.briefs) - 1]:
             if isinstance(event, Exception):
                 raise event
             if callable(event):
@@ -197,13 +227,14 @@ class Models:
 
     error: ModelUnavailableError | None = None
     strategy: StrategyName = "loop"
+    escalated: StrategyName | None = None
 
     async def open(self, report: Callable[[str], None]) -> ModelAccess:
         """Return access without a client, or raise the error."""
         report("asking the models")
         if self.error:
             raise self.error
-        return ModelAccess(None, self.strategy)
+        return ModelAccess(None, self.strategy, escalated=self.escalated)
 
 
 @dataclass
@@ -232,6 +263,9 @@ class Room:
     store: MemoryRecordStore = field(default_factory=MemoryRecordStore)
     owners: Owners = field(default_factory=Owners)
     stop: Stop = field(default_factory=Stop)
+    clock: FrozenClock = field(default_factory=FrozenClock)
+    effort: Effort = field(default_factory=Effort)
+    approver: Approver | None = None
     entries: list[Entry] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
@@ -247,14 +281,22 @@ class Room:
         async def egress() -> RunEgress:
             return EGRESS
 
-        clock = FrozenClock()
-        shop = Workshop(self.driver, self.agent, self.suite, Limits(), clock, self.owners, egress)
+        shop = Workshop(
+            self.driver,
+            self.agent,
+            self.suite,
+            Limits(),
+            self.clock,
+            self.owners,
+            egress,
+            self.effort,
+        )
         return RunService(self.store, shop, self.models, resolve, report)
 
     async def run(self, task: Task = TASK) -> RunResult:
         """Run a task to its end and return the result."""
         result = None
-        async for item in self.service().run(task, self.stop):
+        async for item in self.service().run(task, self.stop, self.approver):
             if isinstance(item, RunResult):
                 result = item
             else:

@@ -5,9 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.runs.parts import COMMIT, FAILING, PASSING, PATCH, TASK
+from tests.unit.runs.parts import COMMIT, FAILING, NO_PATCH, PASSING, PATCH, TASK
 
 from turnout.core.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptChosen,
+    AttemptStarted,
     Entry,
     Event,
     Explained,
@@ -17,6 +21,10 @@ from turnout.core.events import (
     Notice,
     PatchMade,
     PlanMade,
+    PlanUpdated,
+    ResourcesUsed,
+    Reviewed,
+    ReviewNote,
     RunEnded,
     RunStarted,
     StepStarted,
@@ -188,3 +196,59 @@ def test_folding_in_two_parts_is_folding_at_once(events: list[Event], cut: int) 
     for entry in entries[cut + 1 :]:
         result = advance(result, entry)
     assert result == fold(entries)
+
+
+def test_the_json_of_a_run_tells_of_plan_attempts_review_and_approvals() -> None:
+    """Everything that a script would otherwise have to read from the record."""
+    asked = ApprovalAsked(2, ToolCall(ToolCallId("c"), "run", "{}"), "run")
+    review = Reviewed(True, "Bad.", (ReviewNote("a.py", 3, "Wrong.", True),))
+    first, second = ResourcesUsed(1.0, 5, 10, 2.0, 0.0), ResourcesUsed(2.0, 3, None, 3.0, 1.0)
+    result = fold(
+        record(
+            STARTED,
+            AttemptStarted(1, 2, "latency"),
+            PlanMade("1. a\n2. b", ("a", "b"), "tests pass"),
+            PlanUpdated(("done", "under_way")),
+            asked,
+            ApprovalGiven(2, ToolCallId("c"), False, "ann", "no"),
+            LoopEnded("answered", "Done.", "First."),
+            PatchMade(PATCH),
+            first,
+            TestsRan("after", FAILING),
+            AttemptStarted(2, 2, "quality", "told"),
+            LoopEnded("stuck", "Circles.", "Second."),
+            PatchMade(NO_PATCH),
+            second,
+            review,
+            AttemptChosen(1, "Fewest fail."),
+        )
+    )
+    told = result_object(result)
+    assert [use["outcome"] for use in told["attempts"]] == ["answered", "stuck"]
+    assert [use["review"] is None for use in told["attempts"]] == [True, False]
+    assert (told["chosen_attempt"], result.patch, result.tests_after) == (1, PATCH, FAILING)
+    assert (told["review"], told["explanation"]) == (None, "First.")
+    assert told["approvals"] == [
+        {
+            "step": 2,
+            "name": "run",
+            "arguments": "{}",
+            "rule": "run",
+            "allowed": False,
+            "by": "ann",
+            "note": "no",
+        }
+    ]
+    assert result.resources == ResourcesUsed(3.0, 5, None, 5.0, 1.0)
+    assert (told["plan_steps"], told["plan"]) == ([], "")
+
+
+def test_the_json_tells_how_far_the_plan_is() -> None:
+    """Item by item, with the condition of success."""
+    plan = PlanMade("1. a\n2. b", ("a", "b"), "tests pass")
+    told = result_object(fold(record(STARTED, plan, PlanUpdated(("done", "under_way")))))
+    assert told["plan_steps"] == [
+        {"text": "a", "state": "done"},
+        {"text": "b", "state": "under_way"},
+    ]
+    assert told["success_condition"] == "tests pass"

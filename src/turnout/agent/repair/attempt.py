@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from turnout.agent.base import AgentConfig, ModelClient
-from turnout.agent.history import idempotency_key
+from turnout.agent.loop.state import idempotency_key
 from turnout.agent.repair.grafting.graft import Candidate, Rejected, graft
 from turnout.agent.repair.judge import Judge, Judgement
 from turnout.agent.repair.ladder import Rung

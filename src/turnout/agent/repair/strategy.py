@@ -1,8 +1,10 @@
 """Repair by whole-definition replacement, for models too small to drive a loop."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from turnout.agent.base import AgentConfig, Brief, ModelClient
+from turnout.agent.loop.rules import call_failure
 from turnout.agent.repair.attempt import Attempt, Kit
 from turnout.agent.repair.grafting.graft import Candidate
 from turnout.agent.repair.judge import Judge
@@ -10,7 +12,6 @@ from turnout.agent.repair.ladder import Ladder
 from turnout.agent.repair.localise import Suspects, localise
 from turnout.agent.repair.prompting import Prompter
 from turnout.agent.repair.reading import Sources, read_sources
-from turnout.agent.stop import call_failure
 from turnout.core.clock import Clock
 from turnout.core.events import Event, LoopEnded, PlanMade
 from turnout.core.runs import TestReport
@@ -65,7 +66,7 @@ class RepairStrategy:
         kit = self._kit(brief, report, sources, suspects, judge)
         tried: set[bytes] = set()
         steps = Ladder(samples, suspects.targets)
-        step, rung, refused = 1, steps.next(unchanged=False), 0
+        step, rung, refused = brief.first_step, steps.next(unchanged=False), 0
         while rung is not None:
             attempt = Attempt(kit, step, rung, tried)
             async for event in attempt.events():
@@ -79,7 +80,7 @@ class RepairStrategy:
                 yield LoopEnded("failed", attempt.stuck)
                 return
             if attempt.solved is not None:
-                yield _solved(step, attempt.solved)
+                yield _solved(step - brief.first_step + 1, attempt.solved)
                 return
             step, rung = step + 1, steps.next(unchanged=attempt.unchanged)
         yield _exhausted(samples)
@@ -98,7 +99,7 @@ class RepairStrategy:
             brief.run_id,
             self._client,
             self._sandbox,
-            self._config,
+            _routed(self._config, brief),
             self._clock,
             prompter,
             suspects,
@@ -106,6 +107,14 @@ class RepairStrategy:
             judge,
             min(tokens, self._config.steps["act"].max_tokens),
         )
+
+
+def _routed(config: AgentConfig, brief: Brief) -> AgentConfig:
+    """Return the configuration with the objective that this attempt is routed for."""
+    if brief.objective is None:
+        return config
+    act = replace(config.steps["act"], objective=brief.objective)
+    return replace(config, steps={**config.steps, "act": act})
 
 
 def _plan(suspects: Suspects, sources: Sources, report: TestReport, samples: int) -> str:

@@ -3,10 +3,8 @@
 from typing import Final
 
 from turnout.agent.tools.base import Arguments, Parameter, ToolContext, ToolOutput, tool
-from turnout.agent.tools.files import read_whole, refuse_tests, workspace_path
-from turnout.agent.tools.patch_place import changes, render
-from turnout.agent.tools.patch_text import FilePatch, parse_patch
-from turnout.errors import ToolError
+from turnout.agent.tools.patch_files import make_edits, plan_edits
+from turnout.agent.tools.patch_text import parse_patch
 
 __all__ = ["ApplyPatch"]
 
@@ -23,20 +21,8 @@ class ApplyPatch:
     writes: Final = True
 
     async def call(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
-        """Place each hunk in its file and apply the whole."""
-        sections = [await _section(patch, context) for patch in parse_patch(arguments.text("diff"))]
-        result = await context.sandbox.apply_patch(b"".join(sections))
-        return ToolOutput(result.message, is_error=not result.applied)
-
-
-async def _section(patch: FilePatch, context: ToolContext) -> bytes:
-    old = None if patch.old is None else workspace_path(patch.old)
-    new = None if patch.new is None else workspace_path(patch.new)
-    for path in {old, new} - {None}:
-        refuse_tests(path or "", context)
-    patch = FilePatch(old, new, patch.hunks, patch.modes)
-    try:
-        data = b"" if old is None else (await read_whole(context.sandbox, old)).data
-        return render(patch, changes(data, patch))
-    except ToolError as error:
-        raise ToolError(f"{old or new}: {error.message}", mend=error.mend) from error
+        """Find what becomes of each file, then write them."""
+        edits = await plan_edits(parse_patch(arguments.text("diff")), context)
+        await make_edits(context.sandbox, edits)
+        notes = "".join(f"\n{edit.path}:{edit.note}" for edit in edits if edit.note)
+        return ToolOutput(f"Changed {', '.join(edit.path for edit in edits)}.{notes}")

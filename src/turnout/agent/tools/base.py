@@ -1,6 +1,6 @@
 """What a tool of the agent is."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -19,6 +19,8 @@ class ToolContext:
     sandbox: Sandbox
     brief: Brief
     config: AgentConfig
+    output: Callable[[str], str | None] = lambda _name: None
+    """Finds the whole output behind a result that was cut."""
 
 
 @dataclass(frozen=True, slots=True)

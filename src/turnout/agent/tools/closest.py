@@ -1,7 +1,10 @@
 """Find what a model may have meant by lines that a file does not hold."""
 
 from collections import Counter
+from collections.abc import Sequence
 from difflib import get_close_matches
+
+from turnout.agent.tools.texts import readable
 
 __all__ = ["closest_region"]
 
@@ -11,9 +14,8 @@ _SHOWN_LINES = 12
 _SHOWN_CHARS = 1_200
 
 
-def closest_region(text: str, wanted: str) -> str:
-    """Return the lines of `text` most like `wanted`, numbered; empty where none is alike."""
-    lines = text.split("\n")
+def closest_region(lines: Sequence[str], wanted: str) -> str:
+    """Return the lines most like `wanted`, with their number; empty where none is alike."""
     sought = [line.strip() for line in wanted.split("\n")]
     start = _by_equal_lines(lines, sought)
     if start is None:
@@ -21,11 +23,11 @@ def closest_region(text: str, wanted: str) -> str:
     if start is None:
         return ""
     first, last = max(0, start), min(len(lines), start + min(len(sought), _SHOWN_LINES))
-    region = "\n".join(lines[first:last])[:_SHOWN_CHARS]
-    return f"The closest region, from line {first + 1}:\n{region}"
+    region = "\n".join(line[:_SHOWN_CHARS] for line in lines[first:last])[:_SHOWN_CHARS]
+    return f"The closest region, from line {first + 1}:\n{readable(region)}"
 
 
-def _by_equal_lines(lines: list[str], sought: list[str]) -> int | None:
+def _by_equal_lines(lines: Sequence[str], sought: Sequence[str]) -> int | None:
     places: dict[str, list[int]] = {}
     for at, line in enumerate(sought):
         if line:
@@ -37,7 +39,7 @@ def _by_equal_lines(lines: list[str], sought: list[str]) -> int | None:
     return min(votes, key=lambda start: (-votes[start], start)) if votes else None
 
 
-def _by_longest_line(lines: list[str], sought: list[str]) -> int | None:
+def _by_longest_line(lines: Sequence[str], sought: Sequence[str]) -> int | None:
     longest = max(range(len(sought)), key=lambda at: len(sought[at]))
     stripped = [line.strip()[:_MOST_CHARS] for line in lines]
     close = get_close_matches(sought[longest][:_MOST_CHARS], stripped, n=1, cutoff=0.6)

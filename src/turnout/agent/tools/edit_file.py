@@ -3,15 +3,12 @@
 from typing import Final
 
 from turnout.agent.tools.base import Arguments, Parameter, ToolContext, ToolOutput, tool
-from turnout.agent.tools.closest import closest_region
-from turnout.agent.tools.files import read_whole, refuse_tests, workspace_path
-from turnout.agent.tools.occurrences import MOST, occurrences
+from turnout.agent.tools.files import read_whole, refuse_tests, workspace_path, write_text
+from turnout.agent.tools.replacing import replace_all, replace_once
+from turnout.agent.tools.rewriting import note
 from turnout.errors import ToolError
 
-__all__ = ["EditFile", "replace_once"]
-
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_LISTED = 10
+__all__ = ["EditFile"]
 
 
 class EditFile:
@@ -24,6 +21,12 @@ class EditFile:
         Parameter("path", "Path relative to the repository."),
         Parameter("old", "Text to replace, copied exactly, with enough lines to be unique."),
         Parameter("new", "Text to put in its place."),
+        Parameter(
+            "count",
+            "How many occurrences there are, all to be replaced; 1 if left out.",
+            "integer",
+            required=False,
+        ),
     )
     writes: Final = True
 
@@ -35,9 +38,14 @@ class EditFile:
         if not old:
             return await _write_new(path, new, context)
         blob = await read_whole(context.sandbox, path)
-        edited = replace_once(blob.data, old, new)
-        await context.sandbox.write(path, edited, expect_sha256=blob.sha256)
-        return ToolOutput(f"Edited {path}.")
+        count = max(1, arguments.number("count", 1))
+        if count == 1:
+            edited = replace_once(blob.data, old, new)
+        else:
+            edited = replace_all(blob.data, old, new, count)
+        await context.sandbox.write(path, edited.data, expect_sha256=blob.sha256)
+        times = "" if count == 1 else f" in {count} places"
+        return ToolOutput(f"Edited {path}{times}.{note(edited.likeness)}")
 
 
 async def _write_new(path: str, text: str, context: ToolContext) -> ToolOutput:
@@ -50,53 +58,5 @@ async def _write_new(path: str, text: str, context: ToolContext) -> ToolOutput:
             f"`{path}` exists and is not empty, so an empty `old` would overwrite it.",
             mend="Send the text to replace as `old`.",
         )
-    await context.sandbox.write(path, text.encode())
+    await write_text(path, text, context)
     return ToolOutput(f"Wrote {path}.")
-
-
-def replace_once(data: bytes, old: str, new: str) -> bytes:
-    """Return `data` with the only occurrence of `old` replaced.
-
-    `ToolError` where there is none or more than one. Bytes outside the occurrence stay as they
-    are. A line break in `old` also stands for the CRLF of the file, and then, or where every line
-    ends so, line breaks of `new` become CRLF.
-    """
-    if data.startswith(_UTF16_MARKS):
-        raise ToolError("The file is UTF-16, which cannot be edited as text.")
-    if old == new:
-        raise ToolError("`old` and `new` are the same.", mend="Send the changed text as `new`.")
-    wanted = old.encode()
-    starts = occurrences(data, wanted)
-    if not starts and b"\r" not in wanted:
-        wanted = wanted.replace(b"\n", b"\r\n")
-        starts = occurrences(data, wanted)
-    if len(starts) != 1:
-        raise _not_unique(data, old, starts)
-    start, end = starts[0], starts[0] + len(wanted)
-    return b"".join([data[:start], _line_breaks(new, data, wanted), data[end:]])
-
-
-def _line_breaks(new: str, data: bytes, replaced: bytes) -> bytes:
-    text = new.encode()
-    model = replaced if b"\n" in replaced else data
-    crlf = model.count(b"\r\n")
-    if b"\r" in text or not crlf or crlf != model.count(b"\n"):
-        return text
-    return text.replace(b"\n", b"\r\n")
-
-
-def _not_unique(data: bytes, old: str, starts: list[int]) -> ToolError:
-    if not starts:
-        text = data.decode(errors="backslashreplace").replace("\r\n", "\n")
-        return ToolError(
-            "`old` does not occur in the file; nothing was changed.",
-            mend="Copy it exactly, indentation included. " + closest_region(text, old),
-        )
-    lines = [data.count(b"\n", 0, start) + 1 for start in starts[:_LISTED]]
-    more = ", ..." if len(starts) > _LISTED else ""
-    count = len(starts) if len(starts) < MOST else f"at least {MOST}"
-    return ToolError(
-        f"`old` occurs {count} times (lines {', '.join(map(str, lines))}{more}); "
-        "nothing was changed.",
-        mend="Add lines around it until it is unique.",
-    )

@@ -7,7 +7,7 @@ from turnout.agent.tools.base import ToolContext
 from turnout.errors import ToolError
 from turnout.sandbox.base import REPO, Blob, Sandbox
 
-__all__ = ["LARGEST", "read_whole", "refuse_tests", "workspace_path"]
+__all__ = ["LARGEST", "read_whole", "refuse_tests", "workspace_path", "write_text"]
 
 LARGEST = 16 << 20
 """Bytes of the largest file that tools read whole."""
@@ -46,6 +46,15 @@ async def read_whole(sandbox: Sandbox, path: str) -> Blob:
             raise ToolError(f"`{path}` changed while it was read.", mend="Read it again.")
         data += piece.data
     return Blob(bytes(data), first.size, first.mode, first.sha256)
+
+
+async def write_text(path: str, text: str, context: ToolContext) -> None:
+    """Write a whole file of exactly this text, in UTF-8; an existing one keeps its mode."""
+    refuse_tests(path, context)
+    data = text.encode()
+    if len(data) > LARGEST:
+        raise ToolError(f"The file would have {len(data)} bytes, more than {LARGEST}.")
+    await context.sandbox.write(path, data)
 
 
 def refuse_tests(path: str, context: ToolContext) -> None:

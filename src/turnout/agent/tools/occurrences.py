@@ -1,4 +1,4 @@
-"""Find bytes in bytes, in linear time whatever they are."""
+"""Find text in text, in linear time whatever it is."""
 
 __all__ = ["MOST", "occurrences"]
 
@@ -6,11 +6,12 @@ MOST = 1_000
 """Occurrences after which the search ends."""
 
 
-def occurrences(data: bytes, wanted: bytes) -> list[int]:
-    """Return where `wanted` starts in `data`, overlaps included, at most `MOST` places."""
+def occurrences(text: str, wanted: str, most: int = MOST, *, overlapping: bool = True) -> list[int]:
+    """Return where `wanted` starts in `text`, from the start on, at most `most` places."""
+    step = 1 if overlapping else len(wanted)
     starts: list[int] = []
-    at = data.find(wanted)
-    while at >= 0 and len(starts) < MOST:
+    at = text.find(wanted)
+    while at >= 0 and len(starts) < most:
         starts.append(at)
-        at = data.find(wanted, at + 1)
+        at = text.find(wanted, at + step)
     return starts

@@ -18,6 +18,7 @@ _SECTION = re.compile(r"\*\*\* (Update|Add|Delete) File: (.+)")
 _KEPT = re.compile(r"(?:old mode|new mode|new file mode|deleted file mode) (\d{6})\s*")
 _ESCAPE = re.compile(rb'\\([0-7]{3}|["\\abfnrtv])')
 _ESCAPES = dict(zip(b"abfnrtv", b"\a\b\f\n\r\t\v", strict=True))
+_TIME = re.compile(r"\t(?:\d{4}-.*|[A-Z][a-z]{2} .*|\(.*\))?$")
 _CRLF_HEADER = re.compile(r"^(?:diff --git |--- |\+\+\+ |@@ |\*\*\* ).*\r$", re.MULTILINE)
 
 Side = Literal[" ", "-", "+"]
@@ -251,13 +252,14 @@ def _from_git_line(line: str) -> _Draft:
 
 
 def _without_prefixes(old: str, new: str) -> tuple[str, str]:
-    if old.startswith("a/") and new.startswith("b/"):
-        return old[2:], new[2:]
+    plain = old.removeprefix("a/"), new.removeprefix("b/")
+    if (old.startswith("a/") and new.startswith("b/")) or plain[0] == plain[1]:
+        return plain
     return old, new
 
 
 def _path(written: str) -> str | None:
-    text = written.rstrip("\r").partition("\t")[0].strip()
+    text = _TIME.sub("", written.rstrip("\r")).strip()
     if text == "/dev/null":
         return None
     if len(text) > 1 and text.startswith('"') and text.endswith('"'):

@@ -5,6 +5,7 @@ from typing import Final
 
 from turnout.agent.tools.base import Arguments, Parameter, ToolContext, ToolOutput, tool
 from turnout.agent.tools.files import read_whole, workspace_path
+from turnout.agent.tools.texts import decoded, readable
 from turnout.errors import ToolError
 
 __all__ = ["Page", "ReadFile", "page"]
@@ -31,20 +32,27 @@ class ReadFile:
 
     async def call(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
         """Read one page."""
-        path = workspace_path(arguments.text("path"))
+        named = arguments.text("path").strip()
+        if (kept := context.output(named)) is not None:
+            return ToolOutput(_page(kept, arguments, context))
+        path = workspace_path(named)
         blob = await read_whole(context.sandbox, path)
         if not blob.data:
             return ToolOutput(f"[{path} is empty]")
-        if b"\0" in blob.data:
+        text = decoded(blob.data).text
+        if "\0" in text:
             raise ToolError(f"`{path}` is no text file: {blob.size} bytes with NUL among them.")
-        text = blob.data.decode("utf-8-sig", errors="backslashreplace")
-        shown = page(
-            text,
-            max(1, arguments.number("offset", 1)),
-            max(1, arguments.number("column", 1)),
-            max(_NOTE, context.config.output_cap - _NOTE),
-        )
-        return ToolOutput(f"{shown.text}{shown.note}")
+        return ToolOutput(_page(readable(text), arguments, context))
+
+
+def _page(text: str, arguments: Arguments, context: ToolContext) -> str:
+    shown = page(
+        text,
+        max(1, arguments.number("offset", 1)),
+        max(1, arguments.number("column", 1)),
+        max(_NOTE, context.config.output_cap - _NOTE),
+    )
+    return f"{shown.text}{shown.note}"
 
 
 @dataclass(frozen=True, slots=True)

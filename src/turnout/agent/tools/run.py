@@ -9,36 +9,44 @@ from turnout.core.runs import Connection
 from turnout.errors import ToolError
 from turnout.sandbox.base import Command, CommandResult
 
-__all__ = ["Run"]
+__all__ = ["DESCRIPTION", "Run", "run_shell"]
+
+DESCRIPTION: Final = (
+    "Run a bash command in the repository. Returns the exit status and the output. Each command "
+    "starts in the repository with a fresh environment, without a terminal and without input, and "
+    "reaches no host but those named with the task; files stay, variables and `cd` do not."
+)
 
 _MOST_REFUSALS: Final = 5
+_HEAD: Final = 128 << 10
+_TAIL: Final = 256 << 10
+"""Bytes of each stream that a model may read on in."""
 
 
 class Run:
     """One bash command, its exit status and what it printed."""
 
-    spec: Final = tool(
-        "run",
-        "Run a bash command in the repository. Returns the exit status and the output. Each "
-        "command starts in the repository with a fresh environment, without a terminal and without "
-        "input, and reaches no host but those named with the task; files stay, variables and `cd` "
-        "do not.",
-        Parameter("command", "What bash runs."),
-    )
+    spec: Final = tool("run", DESCRIPTION, Parameter("command", "What bash runs."))
     writes: Final = True
 
     async def call(self, arguments: Arguments, context: ToolContext) -> ToolOutput:
         """Run it; a command that fails is a result, not an error of the tool."""
-        command = arguments.text("command")
-        if not command.strip():
-            raise ToolError("The command is empty.", mend="Send a bash command.")
-        timeout = context.config.command_timeout
-        asked = len(context.sandbox.connections())
-        result = await context.sandbox.run(Command(shell=command, timeout=timeout))
-        lines = [_status(result, timeout), printed(result.stdout), printed(result.stderr)]
-        said = "\n".join(filter(None, lines)) + _omitted(result)
-        refused = _refusals(context.sandbox.connections()[asked:], said)
-        return ToolOutput("\n".join([said, *refused]), log=True)
+        return await run_shell(arguments.text("command"), context)
+
+
+async def run_shell(command: str, context: ToolContext) -> ToolOutput:
+    """Run a bash command to its end, within the time that commands have."""
+    if not command.strip():
+        raise ToolError("The command is empty.", mend="Send a bash command.")
+    timeout = context.config.command_timeout
+    asked = len(context.sandbox.connections())
+    result = await context.sandbox.run(
+        Command(shell=command, timeout=timeout, head=_HEAD, tail=_TAIL)
+    )
+    lines = [_status(result, timeout), printed(result.stdout), printed(result.stderr)]
+    said = "\n".join(filter(None, lines)) + _omitted(result)
+    refused = _refusals(context.sandbox.connections()[asked:], said)
+    return ToolOutput("\n".join([said, *refused]), log=True)
 
 
 def _refusals(asked: Sequence[Connection], said: str) -> Sequence[str]:

@@ -1,20 +1,27 @@
 """The named sets of tools, as data."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from turnout.agent.base import PromptName
 from turnout.agent.tools.apply_patch import ApplyPatch
 from turnout.agent.tools.base import AgentTool
 from turnout.agent.tools.edit_file import EditFile
+from turnout.agent.tools.fetch_url import FetchUrl
 from turnout.agent.tools.finish import Finish
+from turnout.agent.tools.list_directory import ListDirectory
 from turnout.agent.tools.list_files import ListFiles
 from turnout.agent.tools.read_file import ReadFile
 from turnout.agent.tools.run import Run
+from turnout.agent.tools.run_command import RunCommand
 from turnout.agent.tools.run_tests import RunTests
+from turnout.agent.tools.search_files import SearchFiles
+from turnout.agent.tools.write_file import WriteFile
 from turnout.core.tasks import SurfaceName
 from turnout.core.tools import Tool
+from turnout.errors import ConfigError
 
-__all__ = ["SURFACES", "Surface"]
+__all__ = ["EXTRA_TOOLS", "SURFACES", "Surface", "surface_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,7 @@ class Surface:
     """What a run declares, and how its loop ends."""
 
     tools: tuple[AgentTool, ...]
-    prompt: str
+    prompt: PromptName
     """Name of the file with the standing instructions."""
     text_ends: bool
     """Whether a text without calls is the answer; else only a tool ends the run."""
@@ -40,4 +47,26 @@ class Surface:
 SURFACES: Mapping[SurfaceName, Surface] = {
     "guide": Surface((ListFiles(), ReadFile(), RunTests(), ApplyPatch()), "guide", text_ends=True),
     "shell": Surface((Run(), ReadFile(), EditFile(), Finish()), "shell", text_ends=False),
+    "files": Surface(
+        (ReadFile(), WriteFile(), RunCommand(), ListDirectory()), "files", text_ends=True
+    ),
+    "review": Surface((ListFiles(), ReadFile(), SearchFiles()), "review", text_ends=True),
 }
+
+EXTRA_TOOLS: Mapping[str, AgentTool] = {
+    tool.spec.name: tool for tool in (SearchFiles(), FetchUrl())
+}
+"""Tools that a surface may be given beside its own."""
+
+
+def surface_of(name: SurfaceName, extra: Sequence[str] = ()) -> Surface:
+    """Return a surface with tools beside its own; `ConfigError` for one that does not exist."""
+    surface = SURFACES[name]
+    unknown = [one for one in extra if one not in EXTRA_TOOLS]
+    if unknown:
+        raise ConfigError(
+            f"There is no further tool called {', '.join(unknown)}.",
+            mend=f"Those that exist are {', '.join(EXTRA_TOOLS)}.",
+        )
+    added = tuple(EXTRA_TOOLS[one] for one in dict.fromkeys(extra) if surface.find(one) is None)
+    return replace(surface, tools=(*surface.tools, *added))

@@ -65,6 +65,8 @@ class Destination:
             return f"Written to {self.folder.path}."
         if self.repository is None:
             return ""
+        if result.blocked:
+            raise DeliveryError("The review blocks the change, so it is not put there.")
         if not result.patch:
             return "There is no diff to deliver."
         if self.kind == "apply":

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import click
 
@@ -28,6 +28,7 @@ from turnout.cli.report import (
     result_json,
     screen_of,
 )
+from turnout.cli.run.approve import approver_for
 from turnout.cli.run.deliver import Destination, destination
 from turnout.cli.run.signals import stop_on_signals
 from turnout.cli.terminal import safe
@@ -56,6 +57,8 @@ class _Request:
     destination: Destination
     as_json: bool
     screen: Screen
+    approved: tuple[str, ...]
+    """Rules whose calls need not be asked about."""
 
 
 @click.command(
@@ -75,7 +78,9 @@ class _Request:
 @click.argument("task", metavar="TASK")
 @click.option("--repo", default=".", metavar="PATH|URL", help="Git repository; default: here.")
 @click.option("--base", default="HEAD", metavar="REV", help="Revision to start from.")
-@click.option("--surface", type=click.Choice(["guide", "shell"]), help="Tools the model gets.")
+@click.option(
+    "--surface", type=click.Choice(["guide", "shell", "files"]), help="Tools the model gets."
+)
 @click.option("--test-command", metavar="CMD", help="Shell command that runs the tests.")
 @click.option("--apply", "apply_", is_flag=True, help="Apply the diff to the working tree.")
 @click.option("--branch", metavar="NAME", help="Commit the diff to a new branch.")
@@ -86,6 +91,23 @@ class _Request:
     help="Write patch.diff, explanation.md, record.jsonl and summary.json.",
 )
 @click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Act steps at most.")
+@click.option(
+    "--attempts",
+    type=click.IntRange(1, 20),
+    metavar="N",
+    help="How often to try, each time anew, until the tests pass.",
+)
+@click.option(
+    "--review",
+    type=click.Choice(["off", "annotate", "block"]),
+    help="What a review agent may do to the change.",
+)
+@click.option(
+    "--approve",
+    multiple=True,
+    metavar="RULE",
+    help="Allow, unasked, what this rule of `approvals` asks about.",
+)
 @click.option("--model", metavar="ID", help="Pin every model call to one model.")
 @sandbox_option
 @json_option
@@ -101,6 +123,9 @@ def command(
     branch: str | None,
     output: Path | None,
     max_steps: int | None,
+    attempts: int | None,
+    review: Literal["off", "annotate", "block"] | None,
+    approve: tuple[str, ...],
     model: str | None,
     sandbox: DriverName | None,
     as_json: bool,
@@ -119,6 +144,7 @@ def command(
         settings = settings.with_driver(sandbox)
     if max_steps is not None:
         settings = settings.with_max_steps(max_steps)
+    settings = settings.with_effort(attempts, review)
     wanted = Task(
         prompt=_prompt(task),
         repository=_repository(repo),
@@ -132,7 +158,7 @@ def command(
     )
     try:
         screen = screen_of(sys.stdout, colour=settings.colour)
-        return asyncio.run(_run(_Request(wanted, settings, where, as_json, screen)))
+        return asyncio.run(_run(_Request(wanted, settings, where, as_json, screen, approve)))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
@@ -161,11 +187,17 @@ async def _run(request: _Request) -> int:
     result: RunResult | None = None
     judged = False
     try:
+        approver = approver_for(
+            progress,
+            request.settings.agent.approvals,
+            request.approved,
+            quiet=request.as_json,
+        )
         await request.destination.check()
         async with (
             stop_on_signals(progress) as signals,
             open_service(request.settings, progress.say) as service,
-            aclosing(service.run(request.task, signals.stop)) as items,
+            aclosing(service.run(request.task, signals.stop, approver)) as items,
         ):
             async for item in items:
                 if isinstance(item, RunResult):

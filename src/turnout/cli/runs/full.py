@@ -1,18 +1,21 @@
 """The whole record of a run, every event with all that it holds, for a person to read."""
 
-import json
 from collections.abc import Iterable
-from textwrap import indent
 from typing import assert_never
 
 from turnout.cli.report import report_text
 from turnout.cli.terminal import safe
-from turnout.cli.tool_lines import connection_text
+from turnout.cli.tool_lines import Part, call_part, connection_text, part_text
 from turnout.core.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptChosen,
+    AttemptStarted,
     ConnectionsAsked,
     Entry,
     Event,
     Explained,
+    HistoryCondensed,
     LoopEnded,
     ModelCallDone,
     ModelCallFailed,
@@ -20,7 +23,9 @@ from turnout.core.events import (
     Notice,
     PatchMade,
     PlanMade,
+    PlanUpdated,
     ResourcesUsed,
+    Reviewed,
     RunEnded,
     RunStarted,
     StepStarted,
@@ -33,29 +38,60 @@ from turnout.core.events import (
 from turnout.core.messages import AssistantMessage, Message
 from turnout.core.money import format_usd
 from turnout.core.runs import TestReport
-from turnout.core.tools import ToolCall
 
 __all__ = ["entry_text"]
 
-Part = tuple[str, object]
-"""A heading and what stands under it; a text of several lines is set off as a block."""
+_Decision = ApprovalAsked | ApprovalGiven | AttemptStarted | AttemptChosen | PlanUpdated | Reviewed
+_Fact = (
+    RunStarted
+    | WorkspaceReady
+    | Notice
+    | TestsRan
+    | ConnectionsAsked
+    | PlanMade
+    | HistoryCondensed
+    | LoopEnded
+    | ResourcesUsed
+    | PatchMade
+    | VerdictGiven
+    | Explained
+    | RunEnded
+)
+_Work = (
+    StepStarted
+    | ModelCallIntended
+    | ModelCallDone
+    | ModelCallFailed
+    | ToolCallIntended
+    | ToolCallDone
+)
 
 
 def entry_text(entry: Entry) -> str:
     """Return an entry as readable text that cannot steer a terminal."""
     head = f"#{entry.seq} {entry.at:%H:%M:%S} {entry.event.type}"
-    return safe("\n".join([head, *map(_part_text, _parts(entry.event))]))
+    return safe("\n".join([head, *map(part_text, _parts(entry.event))]))
 
 
-def _part_text(part: Part) -> str:
-    heading, value = part
-    text = str(value).rstrip("\n")
-    if "\n" not in text:
-        return f"    {heading}: {text}"
-    return f"    {heading}:\n{indent(text, ' ' * 8)}"
+_StepEvent = (
+    StepStarted
+    | ModelCallIntended
+    | ModelCallDone
+    | ModelCallFailed
+    | ToolCallIntended
+    | ToolCallDone
+    | ApprovalAsked
+    | ApprovalGiven
+)
 
 
 def _parts(event: Event) -> Iterable[Part]:
+    if isinstance(event, _Decision):
+        return _decision_parts(event)
+    return _work_parts(event) if isinstance(event, _Work) else _fact_parts(event)
+
+
+def _fact_parts(event: _Fact) -> Iterable[Part]:
     match event:
         case RunStarted(task=task):
             return [
@@ -79,20 +115,41 @@ def _parts(event: Event) -> Iterable[Part]:
         case VerdictGiven(verdict=verdict):
             touched = [("touched", ", ".join(verdict.touched))] if verdict.touched else []
             return [("verdict", verdict.name), ("detail", verdict.detail), *touched]
-        case LoopEnded():
-            return [("outcome", event.outcome), ("reason", event.reason), ("answer", event.answer)]
-        case RunEnded():
-            return [("outcome", event.outcome), ("reason", event.reason)]
+        case LoopEnded() | RunEnded():
+            answer = [("answer", event.answer)] if isinstance(event, LoopEnded) else []
+            return [("outcome", event.outcome), ("reason", event.reason), *answer]
         case ConnectionsAsked(connections=connections):
             return [("asked", connection_text(each)) for each in connections]
         case ResourcesUsed():
             return _resources(event)
         case Notice():
             return [(event.level, event.text)]
-        case PlanMade() | Explained():
+        case PlanMade() | Explained() | HistoryCondensed():
             return [("text", event.text)]
         case _:
-            return _step_parts(event)
+            assert_never(event)
+
+
+def _decision_parts(event: _Decision) -> Iterable[Part]:
+    match event:
+        case PlanUpdated(states=states):
+            return [(str(at), state) for at, state in enumerate(states, start=1)]
+        case ApprovalAsked(call=call, rule=rule):
+            return [("rule", rule), call_part(call)]
+        case ApprovalGiven():
+            answer = "allowed" if event.allowed else "refused"
+            return [(answer, f"by {event.by}"), *([("note", event.note)] if event.note else [])]
+        case AttemptStarted():
+            told = [("told", event.lessons)] if event.lessons else []
+            return [("attempt", f"{event.attempt} of {event.of}, for {event.objective}"), *told]
+        case AttemptChosen():
+            return [("attempt", event.attempt), ("reason", event.reason)]
+        case Reviewed():
+            return [
+                ("review", "blocks" if event.blocked else "lets pass"),
+                ("summary", event.summary),
+                *((f"{note.path}:{note.line or ''}", note.text) for note in event.notes),
+            ]
 
 
 def _resources(used: ResourcesUsed) -> Iterable[Part]:
@@ -109,14 +166,7 @@ def _resources(used: ResourcesUsed) -> Iterable[Part]:
     ]
 
 
-def _step_parts(
-    event: StepStarted
-    | ModelCallIntended
-    | ModelCallDone
-    | ModelCallFailed
-    | ToolCallIntended
-    | ToolCallDone,
-) -> Iterable[Part]:
+def _work_parts(event: _Work) -> Iterable[Part]:
     step: Part = ("step", event.step)
     match event:
         case StepStarted():
@@ -130,12 +180,10 @@ def _step_parts(
             status = "none" if event.status is None else event.status
             return [step, ("status", status), ("code", event.code), ("error", event.error)]
         case ToolCallIntended():
-            return [step, _call(event.call)]
+            return [step, call_part(event.call)]
         case ToolCallDone(result=result):
             took = ("seconds", f"{event.seconds:.1f}")
             return [step, took, ("error" if result.is_error else "result", result.content)]
-        case _:
-            assert_never(event)
 
 
 def _tests(report: TestReport) -> Iterable[Part]:
@@ -153,19 +201,7 @@ def _message(message: Message) -> Iterable[Part]:
     if isinstance(message, AssistantMessage):
         if message.reasoning:
             yield "reasoning", message.reasoning
-        yield from map(_call, message.tool_calls)
-
-
-def _call(call: ToolCall) -> Part:
-    """Return a call with its arguments one after the other, texts with their line breaks."""
-    try:
-        arguments = json.loads(call.arguments or "{}", strict=False)
-    except (ValueError, RecursionError):
-        return call.name, call.arguments
-    if not isinstance(arguments, dict):
-        return call.name, call.arguments
-    lines = [_part_text(part).removeprefix("    ") for part in arguments.items()]
-    return call.name, "\n".join(lines) or "no arguments"
+        yield from map(call_part, message.tool_calls)
 
 
 def _routing(done: ModelCallDone) -> Iterable[Part]:

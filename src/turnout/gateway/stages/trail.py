@@ -128,6 +128,7 @@ class Trail:
             cost_micros=self.cost,
             caches=serving.caching != "none",
             kept_warm=decision.kept_warm and not self.fallback,
+            context_tokens=serving.context_window,
         )
 
     def receipt(self, ended: float) -> Receipt:

@@ -23,4 +23,5 @@ def write_report(report: RoutingReport) -> dict[str, JsonValue]:
         "cost_micros": report.cost_micros,
         "caches": report.caches,
         "kept_warm": report.kept_warm,
+        "context_tokens": report.context_tokens,
     }

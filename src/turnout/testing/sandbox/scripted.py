@@ -147,12 +147,19 @@ class ScriptedSandbox(ScriptedFiles):
         self.commands.append(command)
         self.inputs.append(await _whole_input(command))
         answers = next((each for each in self._answers if each.pattern.search(line)), None)
-        ended = result() if answers is None else answers.next(command)
+        ended = self._by_itself(command) if answers is None else answers.next(command)
         if ended.stdout:
             yield Output("stdout", ended.stdout)
         if ended.stderr:
             yield Output("stderr", ended.stderr)
         yield ended.exit
+
+    def _by_itself(self, command: Command) -> CommandResult:
+        """Remove files as `rm -f -- PATH ...` does; any other command does nothing."""
+        if command.argv[:3] == ("rm", "-f", "--"):
+            for path in command.argv[3:]:
+                self.files.pop(path, None)
+        return result()
 
     async def run(self, command: Command) -> CommandResult:
         """Answer a command as a whole."""

@@ -94,6 +94,7 @@ async def work(
     before: TestReport | None = FAILING,
     tests: Suite | None = None,
     files: Sequence[tuple[str, str]] = (("calc.py", CODE), ("test_calc.py", TEST)),
+    first_step: int = 1,
 ) -> Work:
     """Run the strategy to its end."""
     client, sandbox = ScriptedModelClient(*turns), ScriptedSandbox(dict(files))
@@ -102,6 +103,8 @@ async def work(
         client, sandbox, AgentConfig(repair_samples=samples), FrozenClock(), run_tests=tests
     )
     brief = Brief(RunId("run-1"), "add is wrong", "guide", "pytest", before, ("test_calc.py",))
+    if first_step > 1:
+        brief = replace(brief, first_step=first_step, objective="quality")
     return Work(client, sandbox, tests, [event async for event in strategy.run(brief)])
 
 
@@ -250,7 +253,7 @@ async def test_without_source_the_end_names_the_mend() -> None:
         (402, "session_spend_cap", "capped"),
         (429, "session_request_cap", "capped"),
         (403, "tool_not_allowed", "refused"),
-        (429, "rate_limited", "failed"),
+        (429, "rate_limited", "capped"),
         (502, "upstream_error", "failed"),
     ],
 )
@@ -307,3 +310,12 @@ async def test_a_run_whose_every_prompt_is_refused_ends_as_failed() -> None:
     done = await work(refusal, refusal, samples=2)
     assert done.end.outcome == "failed"
     assert "exceeds the context size" in done.end.reason
+
+
+async def test_a_later_attempt_asks_anew_and_for_its_own_objective() -> None:
+    """Keys of an earlier attempt would have the gateway repeat what it said then."""
+    done = await work(reply("a + b"), first_step=7)
+    (asked,) = done.client.requests
+    assert asked.idempotency_key.endswith("-step-7")
+    assert asked.routing.optimize == "quality"
+    assert "candidate 1:" in done.end.reason

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnout.agent.tools.output import cap, printed
+from turnout.agent.tools.output import cap, failing, printed
 from turnout.agent.tools.read_file import page
 from turnout.errors import ToolError
 
@@ -22,6 +22,27 @@ def test_a_capped_text_fits_and_keeps_both_ends(text: str, limit: int) -> None:
     assert capped.text.endswith(text[-(room - room // 4) :])
     assert f"[... {capped.elided} characters left out ...]" in capped.text
     assert capped.elided == len(text) - room
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("FAILED tests/a.py::test_x[1] - assert 1 == 2", "tests/a.py::test_x[1]"),
+        ("ERROR tests/a.py", "tests/a.py"),
+        ("FAIL: test_x (tests.a.Case)", "test_x"),
+        ("    --- FAIL: TestX/part (0.00s)", "TestX/part"),
+    ],
+)
+def test_failing_tests_are_found_by_name(line: str, name: str) -> None:
+    """As runners state them, once each; the words of a log are no tests."""
+    assert failing(f"ERROR connecting\n{line}\nFAILED again\n{line}\n") == (name,)
+
+
+def test_names_of_failing_tests_are_bounded() -> None:
+    """The first ones are kept whole."""
+    names = failing("".join(f"FAILED a.py::test_{n}\n" for n in range(500)))
+    assert names[:2] == ("a.py::test_0", "a.py::test_1")
+    assert sum(map(len, names)) < 1_000
 
 
 def test_terminal_escapes_are_removed() -> None:

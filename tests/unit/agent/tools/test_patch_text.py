@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnout.agent.tools.patch_place import changes, patched, render
+from turnout.agent.tools.patch_place import patched
 from turnout.agent.tools.patch_text import parse_patch
 from turnout.errors import ToolError
 
@@ -14,7 +14,7 @@ HEAD = "--- a/x.py\n+++ b/x.py\n"
 def after(before: bytes, diff: str) -> bytes:
     """Return what one file becomes."""
     (patch,) = parse_patch(diff)
-    return patched(changes(before, patch))
+    return patched(before, patch).data
 
 
 @pytest.mark.cases
@@ -32,6 +32,8 @@ def after(before: bytes, diff: str) -> bytes:
         + HEAD
         + "@@ -2 +2 @@\n-    pass\n+    return 1\n",
         "*** Begin Patch\n*** Update File: x.py\n@@ def f():\n-    pass\n+    return 1\n*** End",
+        "*** Begin Patch\r\n*** Update File: x.py\r\n def f():\r\n-    pass\r\n+    return 1\r\n",
+        "apply_patch <<'E'\n*** Update File: x.py\n@@\n def f():\n-    pass\n+    return 1\nE\n",
         "\n*** Begin Patch\n*** Update File: x.py\n def f():\n-    pass\n+    return 1\n",
     ],
 )
@@ -51,6 +53,8 @@ def test_a_patch_is_read_however_it_is_wrapped(diff: str) -> None:
         (b"a\nb\n", "-b\n+c\n\\ No newline at end of file\n", b"a\nc"),
         (b"a\r\nb\nc\r\n", "-b\n+z\n", b"a\r\nz\nc\r\n"),
         (b"a\n\xe9\n", "-a\n+b\n", b"b\n\xe9\n"),
+        (b"# caf\xe9\na\n", " # caf\\xe9\n-a\n+b\n", b"# caf\xe9\nb\n"),
+        (b"# caf\xe9 a\n", "-# caf\\xe9 a\n+# caf\\xe9 b\n", b"# caf\xe9 b\n"),
         (b"a  \nb\n", " a\n-b\n+c\n", b"a  \nc\n"),
         (b"-- x\n", "--- x\n+++ y\n", b"++ y\n"),
     ],
@@ -64,7 +68,7 @@ def test_lines_outside_the_change_stay(before: bytes, body: str, expected: bytes
 @pytest.mark.parametrize(
     ("diff", "hint"),
     [
-        (HEAD + "@@ def f():\n+    x = 1\n", "does not say where"),
+        (HEAD + "@@ def h():\n+    x = 1\n", "does not say where"),
         (HEAD + "@@ -9,1 +9,1 @@\n-    pass\n+    return 1\n", "occur 2 times (from lines 2, 5)"),
         (HEAD + "@@ -1 +1 @@\n-    pas\n+    return 1\n", "closest region, from line 2"),
         (HEAD + "@@ -1 +1 @@\n def f():\n-    pass\nreturn 1\n+x\n", "belongs to no hunk"),
@@ -89,6 +93,11 @@ def test_a_patch_that_is_not_certain_is_refused(diff: str, hint: str) -> None:
     [
         ("a/app/[id]/page.tsx", "b/app/[id]/page.tsx", "app/[id]/page.tsx"),
         ("app/page.tsx", "app/page.tsx", "app/page.tsx"),
+        ("a/x.py", "x.py", "x.py"),
+        ("x.py", "b/x.py", "x.py"),
+        ("/repo/x.py", "/repo/x.py", "/repo/x.py"),
+        ("a/a\tb", "b/a\tb", "a\tb"),
+        ("a/x b/y.txt\t", "b/x b/y.txt\t", "x b/y.txt"),
         ("a/x b/y.txt\t2026-01-01", "b/x b/y.txt", "x b/y.txt"),
         ('"a/caf\\303\\251.py"', '"b/caf\\303\\251.py"', "café.py"),
         ("a/café.py", "b/café.py", "café.py"),
@@ -99,8 +108,6 @@ def test_a_path_is_read_in_every_form(old: str, new: str, path: str) -> None:
     """Prefixes, quotes, dates and blanks are not taken for the name."""
     (patch,) = parse_patch(f"--- {old}\n+++ {new}\n@@ -1 +1 @@\n-a\n+b\n")
     assert (patch.old, patch.new) == (path, path)
-    rendered = render(patch, changes(b"a\n", patch)).decode()
-    assert (parse_patch(rendered)[0].old, parse_patch(rendered)[0].new) == (path, path)
 
 
 def test_a_new_file_may_have_blank_lines_without_a_mark() -> None:
@@ -128,7 +135,7 @@ def test_files_are_made_deleted_renamed_and_given_modes() -> None:
         "diff --git a/p.py b/q.py\nsimilarity index 100%\nrename from p.py\nrename to q.py\n"
         "diff --git a/m.sh b/m.sh\nold mode 100644\nnew mode 100755\n"
     )
-    assert (made.old, made.new, patched(changes(b"", made))) == (None, "n.sh", b"echo\n")
+    assert (made.old, made.new, patched(b"", made).data) == (None, "n.sh", b"echo\n")
     assert (gone.old, gone.new) == ("old.py", None)
     assert (moved.old, moved.new, moved.hunks) == ("p.py", "q.py", ())
     assert mode.modes == ("old mode 100644", "new mode 100755")
@@ -154,3 +161,33 @@ def test_a_byte_order_mark_stays_where_it_is(marked: str) -> None:
 def test_a_byte_order_mark_is_always_first(body: str, expected: bytes) -> None:
     """Whichever line the file begins with in the end."""
     assert after(b"\xef\xbb\xbfone\ntwo\n", f"{HEAD}@@\n{body}") == expected
+
+
+@pytest.mark.cases
+def test_lines_that_are_only_added_go_below_the_line_that_is_named() -> None:
+    """Not to the end of the file."""
+    diff = "*** Begin Patch\n*** Update File: x.py\n@@ def f():\n+    x = 1\n*** End Patch"
+    assert after(TWO, diff) == b"def f():\n    x = 1\n    pass\n\ndef g():\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "expected"),
+    [
+        (
+            b"class A:\n    def f():\n        pass\n",
+            " def f():\n-    pass\n+    if a:\n+        b()\n",
+            b"class A:\n    def f():\n        if a:\n            b()\n",
+        ),
+        (b"all:\n\techo 1\n", " all:\n-    echo 1\n+    echo 2\n", b"all:\n\techo 2\n"),
+        (
+            "s = \u201ca\u201d  # one\nt\n".encode(),
+            '-s = "a"  # one\n+s = "a"  # two\n t\n',
+            "s = \u201ca\u201d  # two\nt\n".encode(),
+        ),
+    ],
+)
+def test_a_hunk_in_other_blanks_or_looks_is_written_as_the_file_is(
+    before: bytes, body: str, expected: bytes
+) -> None:
+    """The file's indent, tabs and characters stay, where only one place can be meant."""
+    assert after(before, f"{HEAD}@@ -1,2 +1,2 @@\n{body}") == expected

@@ -86,6 +86,20 @@ async def test_an_empty_file_reads_as_empty() -> None:
 
 
 @pytest.mark.cases
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ("\ufeffé\n".encode("utf-16-le"), "é\n"),
+        (b"\xef\xbb\xbfx\n", "x\n"),
+        (b"# caf\xe9\n", "# caf\\xe9\n"),
+    ],
+)
+async def test_a_file_in_another_encoding_is_shown(data: bytes, shown: str) -> None:
+    """UTF-16 by its mark; bytes that are no text as escapes, which edits understand."""
+    assert (await call(ScriptedSandbox({"f": data}), ReadFile(), path="f")).text == shown
+
+
+@pytest.mark.cases
 async def test_a_huge_line_is_read_in_pieces() -> None:
     """Five megabytes in one line give a bounded page and the way to go on."""
     sandbox = ScriptedSandbox({"big": b"x" * 5_000_000 + b"\na\n"})
@@ -162,10 +176,65 @@ async def test_a_patch_that_must_not_be_is_refused_whole(path: str, hint: str) -
     assert sandbox.files == before
 
 
-async def test_a_patch_that_the_sandbox_refuses_is_an_error() -> None:
-    """What git says goes to the model."""
+async def test_a_patch_does_not_overwrite_a_file() -> None:
+    """A new file is new."""
     diff = "--- /dev/null\n+++ b/src/a.py\n@@ -0,0 +1 @@\n+x = 1\n"
-    assert (await call(workspace(), ApplyPatch(), diff=diff)).is_error
+    with pytest.raises(ToolError, match=r"src/a\.py: It exists already"):
+        await call(workspace(), ApplyPatch(), diff=diff)
+
+
+class FullDisk(ScriptedSandbox):
+    """A sandbox that has no room for one of its files."""
+
+    async def write(
+        self, path: str, data: bytes, *, mode: int | None = None, expect_sha256: str | None = None
+    ) -> None:
+        """Write any file but one."""
+        if path == "full.py":
+            raise ToolError("full.py cannot be written: No space left on device.")
+        await super().write(path, data, mode=mode, expect_sha256=expect_sha256)
+
+
+async def test_a_patch_that_fails_on_its_way_leaves_everything_as_it_was() -> None:
+    """Files already written are put back, new ones removed, none deleted."""
+    sandbox = FullDisk({"bin/run.sh": FakeFile(b"echo a\n", 0o750), "old.py": "a\n"})
+    before = dict(sandbox.files)
+    diff = (
+        "*** Begin Patch\n*** Update File: bin/run.sh\n-echo a\n+echo b\n"
+        "*** Add File: new.py\n+x\n*** Delete File: old.py\n*** Add File: full.py\n+x\n"
+    )
+    with pytest.raises(ToolError, match="No space left"):
+        await call(sandbox, ApplyPatch(), diff=diff)
+    assert sandbox.files == before
+
+
+@pytest.mark.parametrize(
+    ("diff", "hint"),
+    [
+        ("*** Add File: .git/hooks/x\n+x\n", "files of .git"),
+        ("*** Update File: src/a.py\n*** Move to: src/empty.py\n", "two sections"),
+        ("diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@\n+x\n", "120000"),
+        ("".join(f"*** Add File: f{n}\n+x\n" for n in range(201)), "more than 200 files"),
+    ],
+)
+async def test_a_patch_of_what_tools_do_not_change_is_refused(diff: str, hint: str) -> None:
+    """Nothing is written."""
+    sandbox = workspace()
+    before = dict(sandbox.files)
+    if hint == "two sections":
+        diff += "*** Update File: src/empty.py\n+x\n"
+    with pytest.raises(ToolError, match=hint):
+        await call(sandbox, ApplyPatch(), diff=diff)
+    assert sandbox.files == before
+
+
+async def test_a_moved_file_keeps_its_mode() -> None:
+    """And may be changed on the way."""
+    sandbox = workspace()
+    diff = "*** Update File: bin/run.sh\n*** Move to: bin/go.sh\n-echo a\n+echo b\n"
+    assert (await call(sandbox, ApplyPatch(), diff=diff)).text == "Changed bin/go.sh, bin/run.sh."
+    assert sandbox.files["bin/go.sh"] == FakeFile(b"echo b\n", 0o755)
+    assert "bin/run.sh" not in sandbox.files
 
 
 async def test_a_command_gives_its_status_and_both_streams() -> None:
@@ -222,10 +291,12 @@ async def test_a_command_that_is_none_is_refused(command: str) -> None:
 
 
 def test_surfaces_declare_the_tools_of_the_guides() -> None:
-    """Four tools each; `finish` ends one of them and text the other."""
+    """Four tools each, and three that only read; `finish` ends one of them, text the others."""
     names = {name: [tool.name for tool in one.specs] for name, one in SURFACES.items()}
     assert names == {
         "guide": ["list_files", "read_file", "run_tests", "apply_patch"],
         "shell": ["run", "read_file", "edit_file", "finish"],
+        "files": ["read_file", "write_file", "run_command", "list_directory"],
+        "review": ["list_files", "read_file", "search_files"],
     }
     assert (SURFACES["guide"].text_ends, SURFACES["shell"].text_ends) == (True, False)

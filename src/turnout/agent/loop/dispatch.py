@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from turnout.agent.history import cut
+from turnout.agent.loop.state import cut
 from turnout.agent.tools.arguments import did_you_mean, quoted, read_arguments
 from turnout.agent.tools.base import AgentTool, ToolContext, ToolOutput
 from turnout.agent.tools.surfaces import Surface

@@ -113,7 +113,7 @@ async def test_a_cut_call_is_never_executed() -> None:
         (Refusal(403, "The tool `apply_patch` is not allowed.", "tool_not_allowed"), "refused"),
         (Refusal(402, "The session has spent $2.00.", "session_spend_cap"), "capped"),
         (Refusal(429, "The session has made 3 requests.", "session_request_cap"), "capped"),
-        (Refusal(429, "Slow down.", "rate_limit"), "failed"),
+        (Refusal(429, "Slow down.", "rate_limit"), "capped"),
         (Refusal(500, "Oops.", "server_error"), "failed"),
     ],
 )
@@ -122,9 +122,10 @@ async def test_a_refusal_of_the_gateway_names_the_outcome(
     refusal: Refusal, outcome: str, kind: str
 ) -> None:
     """The reason carries the gateway's message, and work so far stays."""
-    script = [Turn(calls=(READ,)), refusal] if kind == "act" else []
-    others = {"plan": refusal} if kind == "plan" else {}
-    run = await GUIDE.work(ScriptedModelClient(*script, others=others))
+    client = ScriptedModelClient(Turn(calls=(READ,)), refusal)
+    if kind == "plan":
+        client = ScriptedModelClient(others={"plan": refusal})
+    run = await GUIDE.work(client)
     assert run.end.outcome == outcome
     assert refusal.message in run.end.reason
     failed = next(event for event in run.events if isinstance(event, ModelCallFailed))

@@ -5,8 +5,8 @@ import re
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from turnout.agent.base import AgentConfig, ModelClient
-from turnout.agent.history import conversation, idempotency_key
+from turnout.agent.base import AgentConfig, ModelClient, StepConfig
+from turnout.agent.loop.state import idempotency_key
 from turnout.agent.wire import UNREACHABLE
 from turnout.core.events import (
     Event,
@@ -16,13 +16,13 @@ from turnout.core.events import (
     StepStarted,
 )
 from turnout.core.ids import RunId, SessionId, ToolCallId, new_tool_call_id
-from turnout.core.inference import ModelRequest, RoutingAsk, StepKind
+from turnout.core.inference import FinishReason, ModelReply, ModelRequest, RoutingAsk, StepKind
 from turnout.core.json import as_object, as_objects
 from turnout.core.messages import AssistantMessage, Message
 from turnout.core.tools import Tool
 from turnout.errors import GatewayError
 
-__all__ = ["Ask", "step_with_call", "with_unique_ids"]
+__all__ = ["Ask", "finish_reason", "step_with_call", "with_unique_ids"]
 
 _ID = re.compile("[!-~]{1,256}")
 
@@ -38,22 +38,23 @@ class Ask:
     messages: tuple[Message, ...]
     """What the call adds to its conversation."""
     tools: tuple[Tool, ...] = ()
+    history: tuple[Message, ...] = ()
+    """What its conversation has said already."""
+    settings: StepConfig | None = None
+    """How the call is made; None: as steps of its kind are."""
+    connections: tuple[str, ...] = ()
 
 
 async def step_with_call(
-    client: ModelClient, config: AgentConfig, events: Sequence[Event], ask: Ask
+    client: ModelClient, config: AgentConfig, ask: Ask
 ) -> AsyncIterator[Event]:
-    """Start a step and make its model call; the last event is the reply or the failure.
-
-    `events` is the record so far; what the conversation has said already is taken from it.
-    """
-    settings = config.steps[ask.kind]
+    """Start a step and make its model call; the last event is the reply or the failure."""
+    settings = ask.settings or config.steps[ask.kind]
     key = idempotency_key(ask.run_id, ask.step)
-    history = conversation(events, ask.conversation)
     yield StepStarted(ask.step, ask.kind, settings.objective)
     yield ModelCallIntended(ask.step, ask.kind, ask.conversation, key, settings.model, ask.messages)
     request = ModelRequest(
-        messages=(*history, *ask.messages),
+        messages=(*ask.history, *ask.messages),
         call_kind=ask.kind,
         routing=RoutingAsk(settings.objective, settings.task, SessionId(ask.run_id)),
         idempotency_key=key,
@@ -61,6 +62,7 @@ async def step_with_call(
         tools=ask.tools,
         max_tokens=settings.max_tokens,
         thinking=settings.thinking,
+        connections=ask.connections,
     )
     try:
         reply = await client.call(request)
@@ -76,12 +78,39 @@ async def step_with_call(
         conversation=ask.conversation,
         idempotency_key=key,
         request_id=reply.request_id,
-        message=with_unique_ids(reply.message, _call_ids(history)),
-        finish_reason=reply.finish_reason,
+        message=with_unique_ids(reply.message, _call_ids(ask.history)),
+        finish_reason=finish_reason(reply, settings.max_tokens),
         usage=reply.usage,
         routing=reply.routing,
         latency_ms=reply.latency_ms,
     )
+
+
+def finish_reason(reply: ModelReply, max_tokens: int) -> FinishReason:
+    """Return why a reply ended: `length` also where its server hides that it was cut.
+
+    It was where it has used all the tokens that it might, or where the arguments of its last call
+    end in the middle.
+    """
+    if reply.finish_reason not in {"stop", "tool_calls"}:
+        return reply.finish_reason
+    full = not reply.usage.estimated and reply.usage.output_tokens >= max_tokens
+    calls = reply.message.tool_calls
+    return "length" if full or (calls and _is_open(calls[-1].arguments)) else reply.finish_reason
+
+
+def _is_open(arguments: str) -> bool:
+    """Whether an object begins and does not end."""
+    text = arguments.strip()
+    if not text.startswith("{") or text.endswith("}"):
+        return False
+    try:
+        json.JSONDecoder(strict=False).raw_decode(text)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(text) or error.msg.startswith("Unterminated string")
+    except RecursionError:
+        return False
+    return False
 
 
 def with_unique_ids(message: AssistantMessage, taken: Collection[ToolCallId]) -> AssistantMessage:

@@ -1,0 +1,187 @@
+"""The attempts of a run, each in a workspace and a conversation of its own."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Final
+
+from turnout.agent.base import Brief
+from turnout.core.events import (
+    AttemptChosen,
+    AttemptStarted,
+    LoopEnded,
+    Notice,
+    PatchMade,
+    VerdictGiven,
+)
+from turnout.core.runs import Patch
+from turnout.errors import SandboxError, SandboxUnavailableError
+from turnout.runs.ports import StrategyName
+from turnout.runs.work.choosing import Tried, best, is_accepted
+from turnout.runs.work.follow import Follower
+from turnout.runs.work.judging import Opening, test_patch, verdict_on
+from turnout.runs.work.lessons import lessons
+from turnout.runs.work.reviewing import review_patch
+from turnout.runs.work.workshop import Effort, Job, Site
+from turnout.sandbox.base import Egress, Sandbox
+from turnout.sandbox.egress.rules import rule_text
+
+__all__ = ["Result", "attempt_all"]
+
+_DIFF_SECONDS: Final = 120.0
+"""For comparing the workspace with its base, also after an urgent stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The attempt that counts, and how the run as a whole ended."""
+
+    chosen: Tried
+    end: LoopEnded
+    next_step: int
+    strategy: StrategyName
+    """What the chosen attempt was worked with."""
+
+
+async def attempt_all(job: Job, site: Site, opening: Opening) -> Result:
+    """Attempt the task until our tests accept the result or no attempt is left."""
+    attempts = _Attempts(job, site, opening)
+    await attempts.work()
+    return await attempts.choose()
+
+
+class _Attempts:
+    def __init__(self, job: Job, site: Site, opening: Opening) -> None:
+        self._job = job
+        self._site = site
+        self._opening = opening
+        self._effort: Effort = job.shop.effort
+        self._follower = Follower(job)
+        self._tried: list[Tried] = []
+
+    async def work(self) -> None:
+        for number in range(1, self._effort.attempts + 1):
+            brief = self._brief(number)
+            if self._effort.attempts > 1:
+                objective = self._effort.objective_of(number)
+                await self._job.record.add(
+                    AttemptStarted(number, self._effort.attempts, objective, brief.lessons)
+                )
+            tried = await self._attempt(brief)
+            self._tried.append(tried)
+            if is_accepted(tried) or not await self._may_go_on(tried):
+                return
+
+    async def choose(self) -> Result:
+        chosen, why = best(self._tried)
+        last = self._tried[-1]
+        if self._effort.attempts > 1:
+            await self._job.record.add(AttemptChosen(chosen.number, why))
+        await self._job.record.add(VerdictGiven(chosen.verdict))
+        end = last.end if last.stopped else chosen.end
+        return Result(chosen, end, self._follower.step + 1, self._strategy(chosen.number))
+
+    async def _may_go_on(self, tried: Tried) -> bool:
+        """Whether another attempt can come to something else; people are told why it cannot."""
+        if tried.number == self._effort.attempts or tried.stopped or self._job.stop.asked:
+            return False
+        why = ""
+        if self._follower.call_failed:
+            why = "no model could be reached"
+        elif tried.blocked and tried.review is not None and not tried.review.decided:
+            why = "the review came to no verdict"
+        elif self._effort.max_spend is not None and self._follower.spent >= self._effort.max_spend:
+            why = "the run has spent what it may"
+        elif (most := self._effort.max_seconds) is not None and self._follower.seconds >= most:
+            why = "the run's time is over"
+        if why:
+            await self._job.record.add(Notice(f"No further attempt: {why}."))
+        return not why
+
+    def _brief(self, number: int) -> Brief:
+        escalated = number > self._effort.escalate_after
+        return Brief(
+            run_id=self._job.record.run_id,
+            prompt=self._site.task.prompt,
+            surface=self._site.task.surface,
+            test_command=self._opening.command,
+            tests_before=self._opening.report,
+            test_files=self._opening.files,
+            reachable=_reachable(self._site.egress.work),
+            attempt=number,
+            lessons=lessons(self._tried),
+            objective=self._effort.objective_of(number) if escalated else None,
+            first_step=self._follower.step + 1,
+            spent=self._follower.spent,
+            seconds=self._follower.seconds,
+        )
+
+    def _strategy(self, number: int) -> StrategyName:
+        escalated = number > self._effort.escalate_after
+        access = self._job.access
+        return access.escalated or access.strategy if escalated else access.strategy
+
+    async def _attempt(self, brief: Brief) -> Tried:
+        """Make one attempt; whatever ends it, the work so far is kept and judged."""
+        end, patch = await self._work_on(brief)
+        closing = await test_patch(self._job, self._site, self._opening, patch)
+        verdict = verdict_on(patch, self._opening, closing)
+        tried = Tried(brief.attempt, end, patch, closing, verdict)
+        if self._effort.review == "off" or not is_accepted(tried):
+            return tried
+        review = await review_patch(self._job, self._site, self._follower, brief, tried)
+        return replace(tried, review=review)
+
+    async def _work_on(self, brief: Brief) -> tuple[LoopEnded, Patch]:
+        job, site = self._job, self._site
+        try:
+            async with job.sandbox(site.base, site.egress.work) as sandbox:
+                return await self._work_in(sandbox, brief)
+        except (SandboxError, SandboxUnavailableError) as error:
+            if not self._tried:
+                raise
+            end = LoopEnded("failed", f"The sandbox failed: {error}")
+            await job.record.add(end)
+            return end, Patch(b"", ())
+
+    async def _work_in(self, sandbox: Sandbox, brief: Brief) -> tuple[LoopEnded, Patch]:
+        job, name = self._job, self._strategy(brief.attempt)
+        strategy = job.shop.agent.strategy(name, job.access.client, sandbox, job.approver)
+        try:
+            end = await self._follower.follow(strategy.run(brief), sandbox)
+            if not isinstance(end, LoopEnded):
+                end = _unsaid_end(stopped=job.stop.asked)
+                await job.record.add(end)
+        except SandboxError as error:
+            end = LoopEnded("failed", f"The sandbox failed: {error}")
+            await job.record.add(end)
+        finally:
+            patch = await self._diff(sandbox)
+            await self._follower.note_use()
+        return end, patch
+
+    async def _diff(self, sandbox: Sandbox) -> Patch:
+        try:
+            async with asyncio.timeout(_DIFF_SECONDS):
+                await sandbox.kill_all()
+                patch = await sandbox.diff()
+        except (SandboxError, TimeoutError) as error:
+            await self._job.warn(f"The work so far could not be read: {error}")
+            return Patch(b"", ())
+        await self._job.record.add(PatchMade(patch))
+        return patch
+
+
+def _unsaid_end(*, stopped: bool) -> LoopEnded:
+    if stopped:
+        return LoopEnded("cancelled", "Stopped by the user.")
+    return LoopEnded("failed", "The strategy ended without saying how.")
+
+
+def _reachable(egress: Egress) -> tuple[str, ...]:
+    """Return what a model is told of the hosts that its commands reach, and of secrets for them."""
+    hosts = dict.fromkeys(map(rule_text, egress.rules))
+    secrets = [
+        f"{secret.host}, where over TLS ${secret.variable} in a header becomes a secret"
+        for secret in egress.secrets
+    ]
+    return (*hosts, *secrets)

@@ -1,0 +1,157 @@
+"""Follows what works on a run, committing each event before the next is asked for."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from turnout.core.clock import Clock
+from turnout.core.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    ConnectionsAsked,
+    Event,
+    LoopEnded,
+    ModelCallDone,
+    ModelCallFailed,
+    ModelCallIntended,
+    Notice,
+    ResourcesUsed,
+    Reviewed,
+    StepStarted,
+    ToolCallDone,
+    ToolCallIntended,
+)
+from turnout.core.money import Micros
+from turnout.errors import SandboxError
+from turnout.runs.stop import StoppedError
+from turnout.runs.work.workshop import Job
+from turnout.sandbox.base import Sandbox
+
+__all__ = ["Follower", "close", "follow_to_end"]
+
+
+class Follower:
+    """Commits what a strategy or a review yields, and knows how far the run is."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._clock: Clock = job.shop.clock
+        self._sandbox: Sandbox | None = None
+        self._noted = 0
+        self._open = 0
+        self._asked_at: float | None = None
+        self.step = 0
+        """Newest step of the run."""
+        self.spent = Micros(0)
+        """Known cost of its model calls."""
+        self.seconds = 0.0
+        """Wall time of its work, without the waiting for people."""
+        self.call_failed = False
+        """Whether the newest model call came to nothing."""
+
+    async def follow(
+        self, events: AsyncIterator[Event], sandbox: Sandbox
+    ) -> LoopEnded | Reviewed | None:
+        """Commit events until one ends the work and return it; None where it was stopped before.
+
+        A stop that was asked for once lets calls under way end; nobody waits for a person then.
+        """
+        self._sandbox, self._noted, self._open, self._asked_at = sandbox, 0, 0, None
+        started = self._clock.monotonic()
+        try:
+            return await self._commit_each(events)
+        except StoppedError:
+            await self._job.record.add(Notice("The step under way was given up."))
+            return None
+        finally:
+            self._end_waiting()
+            self.seconds += self._clock.monotonic() - started
+            await close(events)
+
+    async def note_use(self) -> None:
+        """Put on record what the followed work took, after it has ended."""
+        if self._sandbox is None:
+            return
+        await self._note_connections(self._sandbox)
+        try:
+            used = await self._sandbox.usage()
+        except SandboxError:
+            return
+        await self._job.record.add(
+            ResourcesUsed(
+                used.cpu_seconds,
+                used.peak_memory_bytes,
+                used.disk_bytes,
+                used.wall_seconds,
+                used.frozen_seconds,
+            )
+        )
+
+    async def _commit_each(self, events: AsyncIterator[Event]) -> LoopEnded | Reviewed | None:
+        stop = self._job.stop
+        while True:
+            waiting = self._asked_at is not None
+            unless = stop.unless_asked if waiting else stop.unless_urgent
+            event = await unless(_next(events))
+            if event is None:
+                return None
+            await self._job.record.add(event)
+            if isinstance(event, LoopEnded | Reviewed):
+                return event
+            self._note(event)
+            if isinstance(event, ToolCallDone) and self._sandbox is not None:
+                await self._note_connections(self._sandbox)
+            if stop.asked and not self._open:
+                return None
+
+    async def _note_connections(self, sandbox: Sandbox) -> None:
+        asked = sandbox.connections()[self._noted :]
+        self._noted += len(asked)
+        if asked:
+            await self._job.record.add(ConnectionsAsked(asked))
+
+    def _note(self, event: Event) -> None:
+        match event:
+            case StepStarted(step=step):
+                self.step = step
+            case ModelCallIntended() | ToolCallIntended():
+                self._open += 1
+            case ModelCallDone(routing=routing):
+                self.spent = Micros(self.spent + (routing.cost_micros or 0))
+                self.call_failed = False
+                self._open -= 1
+            case ModelCallFailed():
+                self.call_failed = True
+                self._open -= 1
+            case ToolCallDone():
+                self._open -= 1
+            case ApprovalAsked():
+                self._asked_at = self._clock.monotonic()
+            case ApprovalGiven():
+                self._end_waiting()
+            case _:
+                pass
+
+    def _end_waiting(self) -> None:
+        if self._asked_at is not None:
+            self.seconds -= self._clock.monotonic() - self._asked_at
+            self._asked_at = None
+
+
+async def follow_to_end(job: Job, events: AsyncIterator[Event]) -> None:
+    """Commit all events, or those until a stop is asked for."""
+    try:
+        while (event := await job.stop.unless_asked(_next(events))) is not None:
+            await job.record.add(event)
+    except StoppedError:
+        return
+    finally:
+        await close(events)
+
+
+async def close(events: AsyncIterator[Event]) -> None:
+    """End what yields events, so that it cleans up now."""
+    if isinstance(events, AsyncGenerator):
+        await events.aclose()
+
+
+async def _next(events: AsyncIterator[Event]) -> Event | None:
+    return await anext(events, None)

@@ -1,0 +1,129 @@
+"""Our own test runs, before and after the work, each in a fresh sandbox.
+
+What the work leaves behind, be it a process, a cache or an altered environment, cannot colour the
+verdict, and our looking leaves no trace in the patch.
+"""
+
+from dataclasses import dataclass, replace
+
+from turnout.core.events import Notice, TestsRan, WorkspaceReady
+from turnout.core.runs import Patch, TestReport, Verdict
+from turnout.errors import SandboxError, SandboxUnavailableError
+from turnout.runs.verdict import judge
+from turnout.runs.work.workshop import Job, Site
+from turnout.sandbox.base import NO_EGRESS, NO_WALLS, BaseRef, BaseSpec, Sandbox
+
+__all__ = [
+    "Closing",
+    "Opening",
+    "apply_patch",
+    "look_at_base",
+    "prepare",
+    "test_patch",
+    "verdict_on",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What is known of the tests before the work."""
+
+    command: str | None
+    report: TestReport | None
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """What is known of the tests with the patch alone."""
+
+    report: TestReport | None = None
+    """None where they could not be run."""
+    steered: tuple[str, ...] = ()
+    """Changed files in which that changed what steers the tests."""
+
+
+async def prepare(job: Job, spec: BaseSpec) -> BaseRef:
+    """Make the base of a workspace, or find it made."""
+    base = await job.stop.unless_asked(job.shop.driver.prepare(spec))
+    await job.warn(*base.warnings)
+    return base
+
+
+async def look_at_base(job: Job, site: Site) -> Opening:
+    """Look at the tests at base, in a sandbox of their own."""
+    clock, suite, stop = job.shop.clock, job.shop.suite, job.stop
+    start = clock.monotonic()
+    async with job.sandbox(site.base, site.egress.tests) as sandbox:
+        command = site.task.test_command or await stop.unless_asked(suite.command(sandbox))
+        seconds = clock.monotonic() - start
+        ready = WorkspaceReady(sandbox.isolation, command, site.base.requirements, seconds)
+        await job.record.add(ready)
+        if sandbox.isolation == NO_WALLS:
+            await job.warn("Nothing isolates the tools of this run from this machine.")
+        files = await stop.unless_asked(suite.files(sandbox))
+        report = None
+        if command is not None:
+            report = await stop.unless_asked(suite.run(sandbox, command))
+            await job.record.add(TestsRan("before", report))
+    if report is None or not report.found:
+        await job.warn("No tests were found, so nothing can judge the result.")
+    return Opening(command, report, files)
+
+
+async def test_patch(job: Job, site: Site, opening: Opening, patch: Patch) -> Closing:
+    """Run the tests on base and patch alone, in the environment that the patch declares."""
+    if opening.command is None or not patch:
+        return Closing()
+    try:
+        base = await _environment_of(job, site, patch)
+        async with job.sandbox(base, site.egress.tests) as sandbox:
+            closing = await job.stop.unless_urgent(
+                _apply_and_test(job, sandbox, opening.command, patch)
+            )
+    except (SandboxError, SandboxUnavailableError) as error:
+        await job.warn(f"The tests could not be run with the patch: {error}")
+        return Closing()
+    if closing.report is not None:
+        await job.record.add(TestsRan("after", closing.report))
+    return closing
+
+
+def verdict_on(patch: Patch, opening: Opening, closing: Closing) -> Verdict:
+    """Return what our test runs say of a patch."""
+    return judge(opening.report, closing.report, patch, opening.files, steered=closing.steered)
+
+
+async def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
+    """Apply a patch to a fresh workspace; `SandboxError` where it does not apply."""
+    applied = await sandbox.apply_patch(patch.diff)
+    if not applied.applied:
+        raise SandboxError(f"The patch does not apply to its base: {applied.message}")
+
+
+async def _environment_of(job: Job, site: Site, patch: Patch) -> BaseRef:
+    """Return a base whose environment is made anew where the patch declares another one."""
+    paths = [change.path for change in patch.files]
+    if site.spec.requirements is not None or not job.shop.suite.may_declare(paths):
+        return site.base
+    async with job.sandbox(site.base, NO_EGRESS) as sandbox:
+        await apply_patch(sandbox, patch)
+        manifests = await job.shop.suite.manifests(sandbox, paths)
+    if not manifests:
+        return site.base
+    rebuilt = await prepare(job, replace(site.spec, manifests=manifests))
+    if rebuilt.requirements != site.base.requirements:
+        installed = ", ".join(rebuilt.requirements) or "nothing beside pytest"
+        await job.record.add(
+            Notice(f"The patch declares other dependencies; the tests run with {installed}.")
+        )
+    return rebuilt
+
+
+async def _apply_and_test(job: Job, sandbox: Sandbox, command: str, patch: Patch) -> Closing:
+    suite, paths = job.shop.suite, [change.path for change in patch.files]
+    earlier = await suite.steering(sandbox, command, paths)
+    await apply_patch(sandbox, patch)
+    later = await suite.steering(sandbox, command, paths)
+    steered = tuple(path for path in paths if earlier.get(path) != later.get(path))
+    return Closing(await suite.run(sandbox, command), steered)

@@ -1,0 +1,95 @@
+"""Carries one run from its base commit to its verdict, committing each fact as it happens."""
+
+import asyncio
+from typing import Final
+
+from turnout.agent.approval import Approver, Unattended
+from turnout.agent.explain import plain_explanation
+from turnout.core.events import Explained, RunEnded
+from turnout.core.tasks import Task
+from turnout.errors import SandboxError, TurnoutError
+from turnout.runs.intake import Intake
+from turnout.runs.ports import Explanation, ModelAccess
+from turnout.runs.record import Recorder
+from turnout.runs.stop import Stop, StoppedError
+from turnout.runs.work.attempts import Result, attempt_all
+from turnout.runs.work.follow import follow_to_end
+from turnout.runs.work.judging import Opening, look_at_base, prepare
+from turnout.runs.work.workshop import Job, Site, Workshop
+from turnout.sandbox.base import BaseSpec
+
+__all__ = ["RunWorker"]
+
+_ASKED: Final = frozenset({"answered", "step_limit", "stuck"})
+"""Outcomes of the loop after which its model can be asked to describe the change."""
+
+
+class RunWorker:
+    """Works on one run; its record is the only result."""
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        access: ModelAccess,
+        recorder: Recorder,
+        stop: Stop,
+        approver: Approver | None = None,
+    ) -> None:
+        self._job = Job(workshop, access, recorder, stop, approver or Unattended())
+
+    async def work(self, intake: Intake) -> None:
+        """Work until the run has ended and say so on record, whatever ended it.
+
+        Errors other than those of the sandbox come out after that, cancellation likewise.
+        """
+        end = RunEnded("failed", "A defect of Turnout ended the run.")
+        try:
+            end = await self._stages(intake)
+        except StoppedError:
+            end = RunEnded("cancelled", "Stopped by the user.")
+        except SandboxError as error:
+            end = RunEnded("failed", f"The sandbox failed: {error}")
+        except TurnoutError as error:
+            end = RunEnded("failed", str(error))
+            raise
+        except asyncio.CancelledError:
+            end = RunEnded("cancelled", "Given up at once.")
+            raise
+        finally:
+            await self._job.record.add(end)
+
+    async def _stages(self, intake: Intake) -> RunEnded:
+        job = self._job
+        for notice in intake.notices:
+            await job.record.add(notice)
+        await job.warn(*job.access.warnings)
+        spec = BaseSpec(intake.task.repository, intake.commit, intake.task.requirements)
+        base = await prepare(job, spec)
+        site = Site(intake.task, spec, base, await job.shop.egress())
+        opening = await look_at_base(job, site)
+        result = await attempt_all(job, site, opening)
+        await self._explain(intake.task, opening, result)
+        return RunEnded(result.end.outcome, result.end.reason)
+
+    async def _explain(self, task: Task, opening: Opening, result: Result) -> None:
+        """Have the change described; a stop meanwhile leaves the run as it ended.
+
+        A model that only repairs is too small to be believed: the facts describe its change.
+        """
+        job, tried = self._job, result.chosen
+        if not tried.patch:
+            return
+        after = tried.closing.report
+        repaired = result.strategy == "repair"
+        if repaired or result.end.outcome not in _ASKED or job.stop.asked:
+            end = result.end
+            reason = f"The work ended early ({end.outcome}): {end.reason}"
+            if end.outcome == "answered":
+                reason = tried.end.reason if repaired else ""
+            facts = plain_explanation(
+                tried.patch, after, tests_before=opening.report, reason=reason
+            )
+            await job.record.add(Explained(facts))
+            return
+        subject = Explanation(job.record.run_id, result.next_step, task.prompt, tried.patch, after)
+        await follow_to_end(job, job.shop.agent.explain(job.access.client, subject))

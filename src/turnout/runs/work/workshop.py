@@ -1,0 +1,107 @@
+"""What the work is done with: the same for every run, and that of one run."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from turnout.agent.approval import Approver
+from turnout.core.clock import Clock
+from turnout.core.events import Notice
+from turnout.core.inference import Objective
+from turnout.core.money import Micros
+from turnout.core.tasks import Task
+from turnout.runs.ports import Agent, ModelAccess, Owners, Suite
+from turnout.runs.record import Recorder
+from turnout.runs.stop import Stop
+from turnout.sandbox.base import (
+    NO_EGRESS,
+    BaseRef,
+    BaseSpec,
+    Egress,
+    Limits,
+    Sandbox,
+    SandboxDriver,
+)
+
+__all__ = ["Effort", "Job", "RunEgress", "Site", "Workshop"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEgress:
+    """What a run's sandboxes may reach."""
+
+    work: Egress = NO_EGRESS
+    """While the model works."""
+    tests: Egress = NO_EGRESS
+    """While our own tests judge: never a secret, and no package that is not declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How far a run goes for a result."""
+
+    attempts: int = 1
+    """How often it may try, each time anew."""
+    escalate_after: int = 1
+    """Attempts that fail before act steps are routed for `quality`."""
+    objective: Objective = "latency"
+    """What act steps are routed for until then."""
+    review: Literal["off", "annotate", "block"] = "off"
+    max_spend: Micros | None = None
+    max_seconds: float | None = None
+
+    def objective_of(self, attempt: int) -> Objective:
+        """Return what the act steps of an attempt, counted from 1, are routed for."""
+        return self.objective if attempt <= self.escalate_after else "quality"
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What every run is worked on with."""
+
+    driver: SandboxDriver
+    agent: Agent
+    suite: Suite
+    limits: Limits
+    clock: Clock
+    owners: Owners
+    egress: Callable[[], Awaitable[RunEgress]]
+    """Asked once the base is made: by then it is known which hosts a package mirror names."""
+    effort: Effort = field(default_factory=Effort)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run, and what it is worked on with."""
+
+    shop: Workshop
+    access: ModelAccess
+    record: Recorder
+    stop: Stop
+    approver: Approver
+
+    async def warn(self, *texts: str) -> None:
+        """Put warnings on record."""
+        for text in texts:
+            await self.record.add(Notice(text, "warning"))
+
+    @asynccontextmanager
+    async def sandbox(self, base: BaseRef, egress: Egress) -> AsyncIterator[Sandbox]:
+        """Open a sandbox of its own on a base, until the block ends."""
+        run_id, limits = self.record.run_id, self.shop.limits
+        sandbox = await self.shop.driver.create(run_id, base, limits, egress=egress)
+        try:
+            yield sandbox
+        finally:
+            await sandbox.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a run's work is done."""
+
+    task: Task
+    spec: BaseSpec
+    base: BaseRef
+    egress: RunEgress
