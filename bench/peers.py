@@ -12,7 +12,7 @@ from pathlib import Path
 
 import aiohttp
 
-__all__ = ["Target", "litellm", "portkey"]
+__all__ = ["Target", "free_port", "litellm", "portkey", "running"]
 
 _LOOKS, _BETWEEN_LOOKS = 300, 0.2
 
@@ -44,13 +44,13 @@ async def litellm(
         "model_list": [{"model_name": body["model"], "litellm_params": parameters}],
         "general_settings": {"master_key": key},
     }
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "config.yaml"
         file.write_text(json.dumps(config))
         settings = ("LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_TELEMETRY=False")
         options = ("--config", str(file), "--host", "127.0.0.1", "--port", str(port))
-        async with _running(["env", *settings, program, *options], port):
+        async with running(["env", *settings, program, *options], port):
             yield Target(port, body, {"authorization": f"Bearer {key}"})
 
 
@@ -61,13 +61,13 @@ async def portkey(upstream: int, body: Mapping[str, object]) -> AsyncIterator[Ta
     if program is None:
         yield None
         return
-    port = _free_port()
+    port = free_port()
     headers = {
         "authorization": "Bearer none",
         "x-portkey-provider": "openai",
         "x-portkey-custom-host": f"http://127.0.0.1:{upstream}/v1",
     }
-    async with _running([program, f"--port={port}", "--headless"], port):
+    async with running([program, f"--port={port}", "--headless"], port):
         yield Target(port, body, headers)
 
 
@@ -76,7 +76,8 @@ def _portkey_program() -> str | None:
     return program if program and "portkey" in str(Path(program).resolve()) else None
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port: int = held.getsockname()[1]
@@ -84,7 +85,8 @@ def _free_port() -> int:
 
 
 @asynccontextmanager
-async def _running(command: Sequence[str], port: int) -> AsyncIterator[None]:
+async def running(command: Sequence[str], port: int) -> AsyncIterator[None]:
+    """Run a server until the block ends, entered once it answers on its port."""
     quiet = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(*command, stdout=quiet, stderr=quiet)
     try:

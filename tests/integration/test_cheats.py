@@ -15,7 +15,7 @@ from turnout.core.runs import TestReport, Verdict
 from turnout.core.tasks import Task
 from turnout.runs.service import RunService
 from turnout.runs.summary import RunResult
-from turnout.runs.work import RunEgress, Workshop
+from turnout.runs.worker import RunEgress, Workshop
 from turnout.sandbox.base import Limits, Sandbox
 from turnout.sandbox.bubblewrap import BubblewrapDriver
 from turnout.sandbox.repository import resolve

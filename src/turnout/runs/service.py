@@ -13,7 +13,7 @@ from turnout.runs.ports import ModelAccess, Models, RecordStore, Report
 from turnout.runs.record import Recorder
 from turnout.runs.stop import Stop
 from turnout.runs.summary import RunResult, advance
-from turnout.runs.work import RunWorker, Workshop
+from turnout.runs.worker import RunWorker, Workshop
 
 __all__ = ["RunService"]
 

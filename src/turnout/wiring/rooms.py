@@ -33,7 +33,7 @@ from turnout.runs.owners import FileOwners, close_abandoned
 from turnout.runs.ports import Explanation, ModelAccess, Report, StrategyName
 from turnout.runs.record import RunRecords
 from turnout.runs.service import RunService
-from turnout.runs.work import Effort, Workshop
+from turnout.runs.worker import Effort, Workshop
 from turnout.sandbox.base import Sandbox
 from turnout.sandbox.repository import resolve
 from turnout.sandbox.setup.manifests import changed_manifests, may_declare

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from turnout.errors import ConfigError, MissingExtraError
-from turnout.runs.work import RunEgress
+from turnout.runs.worker import RunEgress
 from turnout.sandbox.base import Capabilities, Egress, SandboxDriver
 from turnout.sandbox.bubblewrap import BubblewrapDriver
 from turnout.sandbox.container.driver import ContainerDriver

@@ -23,7 +23,7 @@ from turnout.runs.ports import ModelAccess, StrategyName
 from turnout.runs.service import RunService
 from turnout.runs.stop import Stop
 from turnout.runs.summary import RunResult
-from turnout.runs.work import Effort, RunEgress, Workshop
+from turnout.runs.worker import Effort, RunEgress, Workshop
 from turnout.sandbox.base import (
     BaseRef,
     BaseSpec,

@@ -15,9 +15,9 @@ from turnout.agent.tools.arguments import unfenced
 from turnout.agent.tools.surfaces import Surface
 from turnout.core.events import LoopEnded, ModelCallFailed
 from turnout.core.json import as_object, as_text
-from turnout.core.money import format_usd
+from turnout.core.money import Micros, format_usd
 
-__all__ = ["Nudge", "Situation", "call_failure", "judge"]
+__all__ = ["Nudge", "Situation", "call_failure", "judge", "over_caps"]
 
 _NUDGES = 2
 _CALL_LINE = re.compile(
@@ -71,6 +71,16 @@ def call_failure(failed: ModelCallFailed) -> LoopEnded:
         return LoopEnded("capped", failed.error)
     status = "" if failed.status is None else f" with status {failed.status}"
     return LoopEnded("failed", f"A model call failed{status}: {failed.error}")
+
+
+def over_caps(config: AgentConfig, spent: Micros, seconds: float) -> LoopEnded | None:
+    """Return the end of a run that has spent or taken what it may; None while it has not."""
+    if config.max_spend is not None and spent >= config.max_spend:
+        limit = format_usd(config.max_spend)
+        return LoopEnded("capped", f"The run has spent {format_usd(spent)} of its {limit}.")
+    if config.max_seconds is not None and seconds >= config.max_seconds:
+        return LoopEnded("capped", f"The run's {config.max_seconds:g} seconds are over.")
+    return None
 
 
 def _failed_call(now: Situation) -> LoopEnded | None:
@@ -153,13 +163,7 @@ def _out_of_steps(now: Situation) -> LoopEnded | None:
 
 
 def _capped(now: Situation) -> LoopEnded | None:
-    config, spent = now.config, now.state.spend
-    if config.max_spend is not None and spent >= config.max_spend:
-        limit = format_usd(config.max_spend)
-        return LoopEnded("capped", f"The run has spent {format_usd(spent)} of its {limit}.")
-    if config.max_seconds is not None and now.seconds >= config.max_seconds:
-        return LoopEnded("capped", f"The run's {config.max_seconds:g} seconds are over.")
-    return None
+    return over_caps(now.config, now.state.spend, now.seconds)
 
 
 def _spoken(text: str) -> str:

@@ -26,6 +26,8 @@ from turnout.core.events import (
 from turnout.core.ids import RunId, SessionId, ToolCallId
 from turnout.core.inference import ModelReply, ModelRequest, RoutingAsk
 from turnout.core.json import JsonObject
+from turnout.core.money import Micros
+from turnout.core.runs import TestReport
 from turnout.core.tools import ToolCall, ToolResult
 from turnout.errors import GatewayError, ToolError
 from turnout.sandbox.base import Sandbox
@@ -58,6 +60,10 @@ class Attempt:
     def __init__(self, kit: Kit, step: int, rung: Rung, tried: set[bytes]) -> None:
         self.solved: Candidate | None = None
         """The candidate with which all tests pass; it stays in the workspace."""
+        self.progress: TestReport | None = None
+        """The whole suite with a candidate that stays, though not all tests pass."""
+        self.cost = Micros(0)
+        """Known cost of the model call."""
         self.unchanged = False
         """Whether the reply repeated the code, or an earlier reply."""
         self.failure: ModelCallFailed | None = None
@@ -71,7 +77,7 @@ class Attempt:
         self._name = f"repair-{step}"
 
     async def events(self) -> AsyncIterator[Event]:
-        """Ask, edit, test, and restore what was there unless all tests pass."""
+        """Ask, edit, test, and restore what was there unless that was progress."""
         objective = self._kit.config.steps["act"].objective
         yield StepStarted(self._step, "act", objective)
         request = self._request()
@@ -84,6 +90,7 @@ class Attempt:
             self.failure = self._failed(request, error)
             yield self.failure
             return
+        self.cost = Micros(reply.routing.cost_micros or 0)
         yield self._done(request, reply)
         candidate = self._graft(reply)
         if isinstance(candidate, Rejected):
@@ -175,6 +182,9 @@ class Attempt:
         if judgement.passed:
             self.solved = candidate
             return judgement
+        if judgement.progress is not None:
+            self.progress = judgement.progress
+            return Judgement(False, f"{judgement.text} The candidate stays.")
         await self._restore(candidate.files)
         kept = self.stuck or "The files are as they were before."
         return Judgement(False, f"{judgement.text} {kept}")

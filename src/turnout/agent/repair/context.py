@@ -16,8 +16,18 @@ from turnout.agent.repair.grafting.source import (
     parse_module,
 )
 from turnout.agent.repair.localise import Suspects
+from turnout.agent.repair.plain import as_text
+from turnout.agent.repair.windows import window
 
-__all__ = ["definition_text", "shown_code", "shown_output", "shown_tests", "without_body"]
+__all__ = [
+    "definition_text",
+    "shown_code",
+    "shown_output",
+    "shown_region",
+    "shown_tests",
+    "shown_texts",
+    "without_body",
+]
 
 _WHOLE = 3_000
 """Bytes of a file up to which it is shown whole."""
@@ -64,10 +74,10 @@ def shown_code(suspects: Suspects, others: Mapping[str, bytes], limit: int) -> s
     room = limit - sum(len(m.data) for m in short if suspects.is_suspected(m))
     all_fit = sum(len(module.data) for module in suspects.modules) <= limit
     chosen = _chosen(suspects, room)
-    for path, data in others.items():
-        text = data.decode(errors="replace")[: left // 2]
-        pieces.append(_piece(path, text, ""))
-        left -= len(text)
+    if others:
+        told = shown_texts(others, suspects.lines, left // 2 if suspects.modules else left)
+        pieces.append(told)
+        left -= len(told)
     for module in suspects.modules:
         text = module.text(0, len(module.data))
         if module not in short:
@@ -76,6 +86,32 @@ def shown_code(suspects: Suspects, others: Mapping[str, bytes], limit: int) -> s
             pieces.append(_piece(module.path, text, "python"))
             left -= len(text)
     return "\n\n".join(pieces)
+
+
+def shown_texts(texts: Mapping[str, bytes], lines: Mapping[str, Sequence[int]], limit: int) -> str:
+    """Return files of any language under their names, the first ones with the most room.
+
+    What is too long for that is shown around the `lines` in question.
+    """
+    left = limit
+    pieces: list[str] = []
+    for path, data in texts.items():
+        text = as_text(data).replace("\r\n", "\n")
+        room = left if len(texts) == 1 else left * 2 // 3
+        if len(text) > room:
+            text = window(text.split("\n"), lines.get(path, ()), room)
+        pieces.append(_piece(path, text, ""))
+        left -= len(text)
+    return "\n\n".join(pieces)
+
+
+def shown_region(suspects: Suspects, target: Target, limit: int) -> str:
+    """Return the lines in question of a definition that is too long to be shown whole."""
+    module, each = _found(suspects, target)
+    first, last = each.node.lineno, each.node.end_lineno or each.node.lineno
+    lines = module.lines(first, last).replace("\r\n", "\n").rstrip("\n").split("\n")
+    wanted = [n - first + 1 for n in suspects.lines.get(target.path, ()) if first <= n <= last]
+    return _piece(target.path, window(lines, [*wanted, 1] if wanted else [1], limit), "python")
 
 
 def _chosen(suspects: Suspects, room: int) -> Mapping[str, list[str]]:

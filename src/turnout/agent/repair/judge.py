@@ -22,6 +22,8 @@ class Judgement:
     """True where the whole suite passes."""
     text: str
     """One sentence for people."""
+    progress: TestReport | None = None
+    """Of the whole suite, where fewer tests fail than before and none that passed."""
 
 
 class Judge:
@@ -38,6 +40,7 @@ class Judge:
         self._run_tests = run
         self._sandbox = sandbox
         self._command = command
+        self._before = frozenset(before.failed)
         failed = before.failed[: _MAX_SELECTED + 1]
         self._selector = shlex.join(failed) if len(failed) <= _MAX_SELECTED else ""
         usual = timeout if before.timed_out else before.seconds
@@ -46,11 +49,13 @@ class Judge:
     async def judge(self) -> Judgement:
         """Judge the workspace as it is now."""
         report = await self._failing_tests()
-        if report is not None and not report.ok:
+        if report is not None and not report.ok and not self._before & set(report.passed):
             return Judgement(False, f"The failing tests still fail: {_counts(report)}.")
         report = await self._run("")
         if report.ok:
             return Judgement(True, f"All tests pass: {_counts(report)}.")
+        if frozenset(report.failed) < self._before and self._before & set(report.passed):
+            return Judgement(False, f"Fewer tests fail: {_counts(report)}.", report)
         return Judgement(False, f"The whole suite does not pass: {_counts(report)}.")
 
     async def _failing_tests(self) -> TestReport | None:

@@ -9,9 +9,10 @@ from turnout.agent.repair.grafting.matching import Target
 
 __all__ = ["Ask", "Ladder", "Rung"]
 
-Ask = Literal["correct", "insist", "name", "rewrite"]
+Ask = Literal["correct", "edit", "insist", "name", "rewrite"]
 """correct: mend whatever is wrong; insist: unchanged code is rejected; name: mend one definition;
-rewrite: write the body of one definition, which is not shown."""
+rewrite: write the body of one definition, which is not shown; edit: change a part of one that is
+too long to be written anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +23,28 @@ class Rung:
     temperature: float
     seed: int
     target: Target | None = None
-    """The definition that `name` and `rewrite` are about."""
+    """The definition that `name`, `rewrite` and `edit` are about."""
 
 
 class Ladder:
-    """Greedy and clean samples first; then a round for each target, the first one in all of them.
+    """Greedy and clean samples first; then rounds over the targets, each named and rewritten.
 
-    After a reply that repeated the code the clean samples that are left wait until the end.
+    What is too `long` is edited instead, and `constants` have no body to be left out. After a reply
+    that repeated the code the clean samples that are left wait until the end.
     """
 
-    def __init__(self, samples: int, targets: Sequence[Target]) -> None:
-        self._rungs = list(islice(_rungs(targets), samples))
+    def __init__(
+        self,
+        samples: int,
+        targets: Sequence[Target],
+        long: frozenset[Target] = frozenset(),
+        *,
+        constants: frozenset[Target] = frozenset(),
+        seed: int = 0,
+        greedy: bool = True,
+    ) -> None:
+        rungs = _rungs(targets, long, constants, seed)
+        self._rungs = list(islice(rungs, 0 if greedy else 1, samples + (0 if greedy else 1)))
 
     def next(self, *, unchanged: bool) -> Rung | None:
         """Take the next rung, given whether the last reply repeated the code; None at the end."""
@@ -42,17 +54,30 @@ class Ladder:
         return self._rungs.pop(other[0] if unchanged and other else 0)
 
 
-def _rungs(targets: Sequence[Target]) -> Iterator[Rung]:
-    yield Rung("correct", 0.0, 0)
-    yield Rung("correct", 0.8, 1)
-    yield Rung("correct", 0.8, 2)
+def _rungs(
+    targets: Sequence[Target], long: frozenset[Target], constants: frozenset[Target], seed: int
+) -> Iterator[Rung]:
+    first = targets[0] if targets and targets[0] in long else None
+    for number, temperature in enumerate((0.0, 0.8, 0.8)):
+        ask: Ask = "correct" if first is None else "edit"
+        yield Rung(ask, temperature, seed + number, first)
     for number in count():
-        seed = 3 + 2 * number
+        seed_now = seed + 3 + 2 * number
         if not targets:
-            yield Rung("insist", 1.0, seed)
+            yield Rung("insist", 1.0, seed_now)
             continue
         turn, place = divmod(number, len(targets))
-        yield Rung("name", 0.8, seed, targets[place])
-        yield Rung("insist", 1.0, seed)
-        yield Rung("name", 1.0, seed + 1, targets[0])
-        yield Rung("rewrite", 0.8 if turn else 0.0, seed, targets[place])
+        target = targets[place]
+        yield _about(target, long, "name", 0.8, seed_now)
+        if target not in long | constants:
+            yield Rung("rewrite", 0.8 if turn else 0.0, seed_now, target)
+        if turn:
+            continue
+        if number % 2:
+            yield _about(targets[0], long, "name", 1.0, seed_now + 1)
+        else:
+            yield Rung("insist", 1.0, seed_now)
+
+
+def _about(target: Target, long: frozenset[Target], ask: Ask, heat: float, seed: int) -> Rung:
+    return Rung("edit" if target in long else ask, heat, seed, target)

@@ -5,12 +5,19 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from turnout.agent.repair.frames import Frame, frames
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.grafting.names import used_names
-from turnout.agent.repair.grafting.source import Definition, FunctionNode, Module
-from turnout.agent.repair.reading import Sources, frames
+from turnout.agent.repair.grafting.source import (
+    Definition,
+    FunctionNode,
+    Module,
+    docstring_of,
+)
+from turnout.agent.repair.reading import Sources
+from turnout.agent.repair.tracing.coverage import Coverage
 from turnout.core.runs import TestReport
 
 __all__ = ["Suspects", "localise"]
@@ -19,12 +26,21 @@ _DEEPEST, _PASSED, _TESTED, _CALLED, _NAMED, _METHOD = 10.0, 4.0, 6.0, 3.0, 4.0,
 """Weight of: the deepest frame of a traceback, any other; a name that a failing test imports, one
 that it only mentions; a name in the report; a method of a suspected class, as a share."""
 
+_RUN = 6.0
+"""Weight of a function that all failing tests run and no passing one."""
+
+_IDLE = 0.2
+"""Share of a suspicion that is left of a function that no failing test runs."""
+
 _HOPS = 2
 _HOP = 0.5
 """Share of a suspicion that what it calls inherits."""
 
 _LONGEST = 4_500
 """Bytes of the longest definition that a small model is asked to write anew."""
+
+_MOST_LINES = 12
+"""Lines in question of one file."""
 
 _LEAST = 0.1
 """Share of the greatest suspicion below which there is none."""
@@ -37,10 +53,15 @@ class Suspects:
     modules: tuple[Module, ...]
     """All that was read, most suspected first."""
     targets: tuple[Target, ...]
-    """Definitions with any suspicion that can be written anew, most suspected first; classes only
-    by their members."""
+    """Definitions with any suspicion, most suspected first; classes only by their members."""
     longest: int
-    """Bytes of the longest of `targets`."""
+    """Bytes of the longest of `targets` that is not one of `long`."""
+    long: frozenset[Target] = frozenset()
+    """Those of `targets` that are too long to be written anew."""
+    constants: frozenset[Target] = frozenset()
+    """Those of `targets` that are no function."""
+    lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The lines in question of each file, most suspected first."""
 
     def of(self, module: Module) -> tuple[str, ...]:
         """Return the suspected names of one file, most suspected first."""
@@ -51,28 +72,69 @@ class Suspects:
         return any(each.path == module.path for each in self.targets)
 
 
-def localise(sources: Sources, prompt: str, report: TestReport) -> Suspects:
-    """Weigh every definition by traceback, failing tests, report, and calls between them.
+def localise(
+    sources: Sources, prompt: str, report: TestReport, coverage: Coverage | None = None
+) -> Suspects:
+    """Weigh every definition by traceback, failing tests, report, calls, and what tests run.
 
-    What tests use that do not fail is suspected less.
+    What tests use that do not fail is suspected less, and what no failing test runs.
     """
+    places, coverage = frames(report.output), coverage or Coverage()
     tests = _split(sources.tests, report)
     innocence = Counter(name for node in tests.others for name in used_names([node]))
     weights: dict[Target, float] = defaultdict(float)
-    for target, weight in _evidence(sources, prompt, report, tests.failing):
+    for target, weight in _evidence(sources, prompt, places, tests.failing):
         weights[target] += weight * _doubt(target.name, innocence)
     _spread(sources.modules, weights, innocence)
-    found = {Target(module.path, each.name): each for module, each in _all(sources.modules)}
-    owners = {Target(target.path, target.name.rpartition(".")[0]) for target in found}
+    _count_runs(sources.modules, weights, coverage)
+    return _suspects(sources.modules, weights, _lines(places, coverage))
+
+
+def _suspects(
+    modules: Sequence[Module],
+    weights: Mapping[Target, float],
+    lines: Mapping[str, tuple[int, ...]],
+) -> Suspects:
+    found = {Target(module.path, each.name): each for module, each in _all(modules)}
+    classes = {target for target, each in found.items() if isinstance(each.node, ast.ClassDef)}
+    owners = classes & {Target(each.path, each.name.rpartition(".")[0]) for each in found}
     least = _LEAST * max(weights.values(), default=0.0)
     order = {target: index for index, target in enumerate(found) if target not in owners}
     sizes = {target: each.end - each.start for target, each in found.items()}
-    suspected = [t for t in order if weights.get(t, 0.0) > least and sizes[t] <= _LONGEST]
+    suspected = [target for target in order if weights.get(target, 0.0) > least]
     targets = sorted(suspected, key=lambda t: (-weights[t], order[t]))
     best = {target.path: -weights[target] for target in reversed(targets)}
-    modules = sorted(sources.modules, key=lambda module: best.get(module.path, 0.0))
-    longest = max((sizes[target] for target in targets), default=0)
-    return Suspects(tuple(modules), tuple(targets), longest)
+    ordered = sorted(modules, key=lambda module: best.get(module.path, 0.0))
+    long = frozenset(target for target in targets if sizes[target] > _LONGEST)
+    longest = max((sizes[target] for target in targets if target not in long), default=0)
+    constants = frozenset(t for t in targets if not isinstance(found[t].node, FunctionNode))
+    return Suspects(tuple(ordered), tuple(targets), longest, long, constants, lines)
+
+
+def _lines(places: Sequence[Frame], coverage: Coverage) -> Mapping[str, tuple[int, ...]]:
+    """Return the lines in question: of tracebacks, deepest first, then by what tests run them."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for place in reversed(places):
+        found[place.path].append(place.line)
+    for path, lines in coverage.lines.items():
+        found[path] += sorted(lines, key=lambda line: -lines[line])
+    return {path: tuple(dict.fromkeys(lines))[:_MOST_LINES] for path, lines in found.items()}
+
+
+def _count_runs(
+    modules: Sequence[Module], weights: dict[Target, float], coverage: Coverage
+) -> None:
+    """Let count which functions the failing tests run, where that is known."""
+    for module, each in _all(modules) if coverage.lines else ():
+        if not isinstance(each.node, FunctionNode):
+            continue
+        target, node = Target(module.path, each.name), each.node
+        first = node.body[1] if docstring_of(node) and len(node.body) > 1 else node.body[0]
+        run = coverage.of(module.path, first.lineno, node.end_lineno or first.lineno)
+        if run:
+            weights[target] += _RUN * run
+        elif target in weights:
+            weights[target] *= _IDLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +187,8 @@ def _around(module: Module, line: int) -> list[Definition]:
 
 
 def _evidence(
-    sources: Sources, prompt: str, report: TestReport, failing: Sequence[ast.AST]
+    sources: Sources, prompt: str, places: Sequence[Frame], failing: Sequence[ast.AST]
 ) -> Iterator[tuple[Target, float]]:
-    places = frames(report.output)
     used = used_names(failing)
     imported = {
         alias.name

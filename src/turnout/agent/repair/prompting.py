@@ -6,7 +6,9 @@ from turnout.agent.repair.context import (
     definition_text,
     shown_code,
     shown_output,
+    shown_region,
     shown_tests,
+    shown_texts,
     without_body,
 )
 from turnout.agent.repair.grafting.matching import Target
@@ -22,6 +24,7 @@ _REPORT_CHARS = 3_000
 _CODE_CHARS = 9_000
 _OUTPUT_CHARS = 1_800
 _TESTS_CHARS = 3_000
+_REGION_CHARS = 4_000
 
 
 class Prompter:
@@ -43,9 +46,12 @@ class Prompter:
 
     def _question(self, rung: Rung) -> str:
         if not self._suspects.modules:
-            return self._parts(self._code(self._suspects), self._output, _read("search"))
+            return self._plain_question()
         if rung.target is None:
             return self._parts(self._code(self._suspects), self._output, _read(rung.ask))
+        if rung.ask == "edit":
+            region = shown_region(self._suspects, rung.target, _REGION_CHARS)
+            return self._parts(self._output, region, _about("edit", rung.target))
         gap = without_body(self._suspects, rung.target) if rung.ask == "rewrite" else None
         if gap is None:
             # What has no body to leave out, such as a constant, is named instead.
@@ -54,6 +60,11 @@ class Prompter:
             return self._parts(self._code(self._suspects), self._output, ask)
         tests = shown_tests(self._sources.tests, self._before.failed, _TESTS_CHARS)
         return self._parts(self._code(gap), tests, _about("rewrite", rung.target))
+
+    def _plain_question(self) -> str:
+        tests = shown_texts(self._sources.other_tests, self._suspects.lines, _TESTS_CHARS)
+        parts = [tests] if tests else []
+        return self._parts(self._code(self._suspects), *parts, self._output, _read("search"))
 
     def _code(self, suspects: Suspects) -> str:
         return shown_code(suspects, self._sources.others, _CODE_CHARS)

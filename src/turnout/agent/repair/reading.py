@@ -3,35 +3,39 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from turnout.agent.base import Brief
+from turnout.agent.repair.frames import Frame, frames
+from turnout.agent.repair.grafting.names import used_names
 from turnout.agent.repair.grafting.source import MAX_SOURCE_BYTES, Module, parse_module
+from turnout.agent.repair.plain import (
+    SOURCE_SUFFIXES,
+    as_text,
+    called_names,
+    defining,
+    failing_tests,
+    imported,
+    mentioned,
+    read_bytes,
+    read_texts,
+)
 from turnout.core.runs import TestReport
-from turnout.errors import ToolError
-from turnout.sandbox.base import REPO, Sandbox
+from turnout.sandbox.base import Sandbox
 from turnout.sandbox.testrun import is_test_path
 
-__all__ = ["Frame", "Sources", "frames", "read_sources"]
+__all__ = ["Sources", "read_sources"]
 
 _MAX_LISTED = 5_000
 _MAX_TESTS = 8
 _MAX_MODULES = 60
-_MAX_OTHERS = 6
-_MAX_OTHER_BYTES = 32_768
+_MAX_FOUND = 8
 
-_PYTEST_FRAME = re.compile(r"^(?:E\s+)?([^\s:\"]+\.\w+):(\d+)", re.MULTILINE)
-_PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_MAX_REPORT = 20_000
+"""Characters of a report in which names are looked for."""
 
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A place that the test output names."""
-
-    path: str
-    """Relative to the workspace."""
-    line: int
+_WORD = re.compile(r"`?[A-Za-z_]\w{2,60}\b")
+_CAMEL = re.compile(r"[a-z][A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,42 +45,85 @@ class Sources:
     modules: tuple[Module, ...]
     """Python files, nearest to the failing tests first."""
     tests: tuple[Module, ...]
-    """Test files that fail, and the conftest files above them."""
+    """Python test files that fail, and the conftest files above them."""
     others: Mapping[str, bytes]
-    """Text files that are no Python and are named by the report or a failing test."""
+    """Text files that are not worked on as Python, most suspected first."""
+    other_tests: Mapping[str, bytes] = field(default_factory=dict)
+    """Failing test files of other languages."""
 
 
-def frames(output: str) -> tuple[Frame, ...]:
-    """Return the places that a test output names, in its order; those outside are left out."""
-    found = [
-        (match.start(), match[1], int(match[2]))
-        for pattern in (_PYTEST_FRAME, _PYTHON_FRAME)
-        for match in pattern.finditer(output)
-    ]
-    inside = (Frame(_relative(path), line) for _, path, line in sorted(found))
-    return tuple(dict.fromkeys(each for each in inside if not each.path.startswith(("/", "../"))))
+async def read_sources(
+    sandbox: Sandbox, brief: Brief, report: TestReport, ran: Sequence[str] = ()
+) -> Sources:
+    """Read the failing tests, what they import in turn, and the files that the output names.
 
-
-async def read_sources(sandbox: Sandbox, brief: Brief, report: TestReport) -> Sources:
-    """Read the failing tests, what they import in turn, and the files that the output names."""
+    `ran` are files of which it is known that failing tests run them.
+    """
     listed = (await sandbox.list("**/*", limit=_MAX_LISTED)).paths
     tests = frozenset(brief.test_files) | {path for path in listed if is_test_path(path)}
+    places = frames(report.output)
+    if not _is_python(report, places, tests):
+        return await _read_plain(sandbox, brief, report, [p for p in listed if p not in tests])
     python = [path for path in listed if path.endswith(".py")]
-    named = [frame.path for frame in frames(report.output)]
+    named = [frame.path for frame in places]
     failing = [node.partition("::")[0] for node in report.failed]
     starts = _known([*failing, *named], tests) or sorted(tests)
     starts = _with_conftests(starts[:_MAX_TESTS], python)
     test_modules = [m for path in starts if (m := await _module(sandbox, path)) is not None]
     code = _Reader(sandbox, [path for path in python if path not in tests])
-    await code.follow(_known(named, frozenset(code.paths)), test_modules)
+    found = await _searched(sandbox, brief.prompt, test_modules, code.paths)
+    await code.follow(_known([*named, *ran], frozenset(code.paths)), test_modules, found)
     said = [brief.prompt, *(m.text(0, len(m.data)) for m in test_modules)]
     said += [] if code.modules else [report.output]
     others = [path for path in listed if path not in tests and not path.endswith(".py")]
+    others = mentioned(others, "\n".join(said), any_name=not code.modules)
     return Sources(
-        tuple(code.modules.values()),
-        tuple(test_modules),
-        await _read_others(sandbox, others, "\n".join(said), any_name=not code.modules),
+        tuple(code.modules.values()), tuple(test_modules), await read_texts(sandbox, others)
     )
+
+
+def _is_python(report: TestReport, places: Sequence[Frame], tests: Iterable[str]) -> bool:
+    """Whether the failing tests are of Python: pytest's, or by what a traceback names."""
+    if report.failed:
+        return True
+    if places:
+        return any(place.path.endswith(".py") for place in places)
+    suffixes = {path.rpartition(".")[2] for path in tests}
+    return "py" in suffixes or not suffixes & SOURCE_SUFFIXES
+
+
+async def _read_plain(
+    sandbox: Sandbox, brief: Brief, report: TestReport, paths: Sequence[str]
+) -> Sources:
+    """Read what failing tests of other languages lead to."""
+    places = frames(report.output)
+    tests = await read_texts(sandbox, failing_tests(places, brief.test_files), most=_MAX_TESTS)
+    words = "\n".join([brief.prompt, report.output, *map(as_text, tests.values())])
+    found = [
+        *_known([place.path for place in places], frozenset(paths)),
+        *imported(tests, paths),
+        *mentioned(paths, words, any_name=True),
+    ]
+    if not found:
+        found = await defining(sandbox, called_names(words), paths)
+    return Sources((), (), await read_texts(sandbox, list(dict.fromkeys(found))), tests)
+
+
+async def _searched(
+    sandbox: Sandbox, prompt: str, tests: Sequence[Module], paths: Sequence[str]
+) -> list[str]:
+    """Return files that define what the report names; only trees too large to be read whole."""
+    if len(paths) <= _MAX_MODULES:
+        return []
+    used = used_names([test.tree for test in tests])
+    words = [word for word in _WORD.findall(prompt[:_MAX_REPORT]) if _is_name(word)]
+    names = sorted({word.lstrip("`") for word in words}, key=lambda name: (name not in used, name))
+    return (await defining(sandbox, names, paths, glob="**/*.py"))[:_MAX_FOUND]
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word of a report is written as names of code are."""
+    return word.startswith("`") or "_" in word or _CAMEL.search(word) is not None
 
 
 class _Reader:
@@ -89,8 +136,10 @@ class _Reader:
         self._tried: set[str] = set()
         self._by_tail = _by_tail(paths)
 
-    async def follow(self, first: Sequence[str], tests: Sequence[Module]) -> None:
-        queue = [*first, *self._imported(tests)]
+    async def follow(
+        self, first: Sequence[str], tests: Sequence[Module], last: Sequence[str]
+    ) -> None:
+        queue = [*first, *self._imported(tests), *last]
         while queue and len(self.modules) < _MAX_MODULES:
             fresh = [m for path in queue if (m := await self._read(path)) is not None]
             queue = list(self._imported(fresh))
@@ -152,35 +201,6 @@ def _with_conftests(tests: Sequence[str], python: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*tests, *above]))
 
 
-def _relative(path: str) -> str:
-    return path.removeprefix(f"{REPO}/").removeprefix("./")
-
-
 async def _module(sandbox: Sandbox, path: str) -> Module | None:
-    data = await _bytes(sandbox, path, MAX_SOURCE_BYTES)
+    data = await read_bytes(sandbox, path, MAX_SOURCE_BYTES)
     return None if data is None else parse_module(path, data)
-
-
-async def _bytes(sandbox: Sandbox, path: str, limit: int) -> bytes | None:
-    """Return a whole file; None where it is larger than `limit` or no regular file."""
-    try:
-        blob = await sandbox.read(path, limit=limit)
-    except ToolError:
-        return None
-    return blob.data if blob.size <= limit else None
-
-
-async def _read_others(
-    sandbox: Sandbox, paths: Sequence[str], words: str, *, any_name: bool
-) -> Mapping[str, bytes]:
-    """Return the text files whose name occurs in `words`; by the stem alone if `any_name`."""
-    found: dict[str, bytes] = {}
-    for path in paths:
-        name = path.rpartition("/")[2]
-        stem = name.partition(".")[0]
-        said = name in words or (any_name and len(stem) > 2 and stem in words)
-        if said and not name.startswith(".") and len(found) < _MAX_OTHERS:
-            data = await _bytes(sandbox, path, _MAX_OTHER_BYTES)
-            if data and not _BINARY.search(data):
-                found[path] = data
-    return found

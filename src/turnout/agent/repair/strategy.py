@@ -1,10 +1,10 @@
 """Repair by whole-definition replacement, for models too small to drive a loop."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from turnout.agent.base import AgentConfig, Brief, ModelClient
-from turnout.agent.loop.rules import call_failure
+from turnout.agent.loop.rules import call_failure, over_caps
 from turnout.agent.repair.attempt import Attempt, Kit
 from turnout.agent.repair.grafting.graft import Candidate
 from turnout.agent.repair.judge import Judge
@@ -12,8 +12,10 @@ from turnout.agent.repair.ladder import Ladder
 from turnout.agent.repair.localise import Suspects, localise
 from turnout.agent.repair.prompting import Prompter
 from turnout.agent.repair.reading import Sources, read_sources
+from turnout.agent.repair.tracing.coverage import trace
 from turnout.core.clock import Clock
 from turnout.core.events import Event, LoopEnded, PlanMade
+from turnout.core.money import Micros
 from turnout.core.runs import TestReport
 from turnout.sandbox.base import RunTests, Sandbox
 from turnout.sandbox.testrun import run_tests
@@ -23,6 +25,9 @@ __all__ = ["RepairStrategy"]
 _MIN_TOKENS = 600
 _SHOWN = 6
 _CHARS_PER_TOKEN = 3
+_SEEDS_APART = 1_000
+"""Between the seeds of one attempt and of the next."""
+
 _REFUSED_PROMPT = frozenset({400, 413})
 """Statuses that say that this prompt, such as one too long, was not to be had; others may be."""
 
@@ -30,8 +35,9 @@ _REFUSED_PROMPT = frozenset({400, 413})
 class RepairStrategy:
     """Shows the model the failing tests and the suspected code, and lets the tests judge.
 
-    Every candidate is drawn in a new conversation; the first with which the whole suite passes
-    stays in the workspace, every other is taken back.
+    Every candidate is drawn in a new conversation. The first with which the whole suite passes
+    stays in the workspace and ends the work; one with which fewer tests fail stays too, and what
+    fails then is looked at anew. Every other is taken back.
     """
 
     def __init__(
@@ -55,57 +61,110 @@ class RepairStrategy:
         if report is None or command is None or not report.found or report.ok:
             yield _needs_a_failing_test()
             return
-        sources = await read_sources(self._sandbox, brief, report)
-        suspects = localise(sources, brief.prompt, report)
-        samples = min(self._config.repair_samples, self._config.max_steps)
-        if not sources.modules and not sources.others:
+        work = _Work(brief, command, min(self._config.repair_samples, self._config.max_steps))
+        scene = await self._look(work, report)
+        if not scene.sources.modules and not scene.sources.others:
             yield _no_source()
             return
-        yield PlanMade(_plan(suspects, sources, report, samples))
-        judge = Judge(self._run_tests, self._sandbox, command, report, self._config.test_timeout)
-        kit = self._kit(brief, report, sources, suspects, judge)
-        tried: set[bytes] = set()
-        steps = Ladder(samples, suspects.targets)
-        step, rung, refused = brief.first_step, steps.next(unchanged=False), 0
-        while rung is not None:
-            attempt = Attempt(kit, step, rung, tried)
+        yield PlanMade(_plan(scene, work.samples))
+        started, unchanged = self._clock.monotonic() - brief.seconds, False
+        while (rung := scene.ladder.next(unchanged=unchanged)) is not None:
+            end = over_caps(self._config, work.spent, self._clock.monotonic() - started)
+            if end is not None:
+                yield end
+                return
+            attempt = Attempt(scene.kit, brief.first_step + work.done, rung, work.tried)
             async for event in attempt.events():
                 yield event
-            if attempt.failure is not None:
-                refused += 1
-                if attempt.failure.status not in _REFUSED_PROMPT or refused == samples:
-                    yield call_failure(attempt.failure)
-                    return
-            if attempt.stuck:
-                yield LoopEnded("failed", attempt.stuck)
+            end = work.count(attempt)
+            if end is not None:
+                yield end
                 return
-            if attempt.solved is not None:
-                yield _solved(step - brief.first_step + 1, attempt.solved)
-                return
-            step, rung = step + 1, steps.next(unchanged=attempt.unchanged)
-        yield _exhausted(samples)
+            unchanged = attempt.unchanged
+            if attempt.progress is not None:
+                work.fewest = len(attempt.progress.failed)
+                scene = await self._look(work, attempt.progress)
+        yield work.exhausted(len(report.failed))
 
-    def _kit(
-        self,
-        brief: Brief,
-        report: TestReport,
-        sources: Sources,
-        suspects: Suspects,
-        judge: Judge,
-    ) -> Kit:
-        prompter = Prompter(brief.prompt, sources, suspects, report)
+    async def _look(self, work: "_Work", report: TestReport) -> "_Scene":
+        """Find out where the fault may be, given what fails now."""
+        brief, config = work.brief, self._config
+        coverage = await trace(self._sandbox, work.command, report, config.test_timeout)
+        sources = await read_sources(self._sandbox, brief, report, list(coverage.lines))
+        suspects = localise(sources, brief.prompt, report, coverage)
         tokens = max(_MIN_TOKENS, suspects.longest // _CHARS_PER_TOKEN)
-        return Kit(
+        kit = Kit(
             brief.run_id,
             self._client,
             self._sandbox,
-            _routed(self._config, brief),
+            _routed(config, brief),
             self._clock,
-            prompter,
+            Prompter(brief.prompt, sources, suspects, report),
             suspects,
             sources.others,
-            judge,
-            min(tokens, self._config.steps["act"].max_tokens),
+            Judge(self._run_tests, self._sandbox, work.command, report, config.test_timeout),
+            min(tokens, config.steps["act"].max_tokens),
+        )
+        ladder = Ladder(
+            work.samples - work.done,
+            suspects.targets,
+            suspects.long,
+            constants=suspects.constants,
+            seed=_SEEDS_APART * (brief.attempt - 1),
+            greedy=brief.attempt in (1, config.escalate_after + 1),
+        )
+        return _Scene(report, sources, suspects, kit, ladder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """What fails, and where the fault may be."""
+
+    report: TestReport
+    sources: Sources
+    suspects: Suspects
+    kit: Kit
+    ladder: Ladder
+
+
+class _Work:
+    """How far a run is."""
+
+    def __init__(self, brief: Brief, command: str, samples: int) -> None:
+        self.brief = brief
+        self.command = command
+        self.samples = samples
+        self.spent = brief.spent
+        self.done = 0
+        """Candidates that were asked for."""
+        self.tried: set[bytes] = set()
+        self.fewest: int | None = None
+        """Tests that still fail with the candidates that stay; None where none does."""
+        self._refused = 0
+
+    def count(self, attempt: Attempt) -> LoopEnded | None:
+        """Take note of what became of a candidate; return the end where it is one."""
+        self.done += 1
+        self.spent = Micros(self.spent + attempt.cost)
+        if attempt.failure is not None:
+            self._refused += 1
+            if attempt.failure.status not in _REFUSED_PROMPT or self._refused == self.samples:
+                return call_failure(attempt.failure)
+        if attempt.stuck:
+            return LoopEnded("failed", attempt.stuck)
+        if attempt.solved is not None:
+            return _solved(self.done, attempt.solved)
+        return None
+
+    def exhausted(self, failed: int) -> LoopEnded:
+        """Return the end of a run that has drawn all its candidates."""
+        kept = "nothing was changed"
+        if self.fewest is not None:
+            kept = f"what stays makes {failed - self.fewest} of {failed} failing tests pass"
+        return LoopEnded(
+            "step_limit",
+            f"None of {self.samples} candidates made all tests pass; {kept}. "
+            "Raise `repair_samples`, or give a stronger model.",
         )
 
 
@@ -117,14 +176,14 @@ def _routed(config: AgentConfig, brief: Brief) -> AgentConfig:
     return replace(config, steps={**config.steps, "act": act})
 
 
-def _plan(suspects: Suspects, sources: Sources, report: TestReport, samples: int) -> str:
-    failing = len(report.failed)
+def _plan(scene: _Scene, samples: int) -> str:
+    failing = len(scene.report.failed)
     tests = f"{failing} failing tests" if failing > 1 else "the failing test"
     lines = [f"Make {tests} pass by replacing whole definitions, most suspected first:"]
-    for module in suspects.modules:
-        names = ", ".join(suspects.of(module)[:_SHOWN])
+    for module in scene.suspects.modules:
+        names = ", ".join(scene.suspects.of(module)[:_SHOWN])
         lines += [f"- {module.path}: {names}"] if names else []
-    lines += [f"- {path}" for path in sources.others]
+    lines += [f"- {path}" for path in scene.sources.others]
     lines.append(
         f"Up to {samples} candidates; each is judged by the failing tests, then by the whole suite."
     )
@@ -149,11 +208,3 @@ def _no_source() -> LoopEnded:
 def _solved(step: int, candidate: Candidate) -> LoopEnded:
     names = ", ".join(f"{each.name or 'text'} in {each.path}" for each in candidate.changed)
     return LoopEnded("answered", f"All tests pass with candidate {step}: {names} replaced.")
-
-
-def _exhausted(samples: int) -> LoopEnded:
-    return LoopEnded(
-        "step_limit",
-        f"None of {samples} candidates made the tests pass; nothing was changed. "
-        "Raise `repair_samples`, or give a stronger model.",
-    )

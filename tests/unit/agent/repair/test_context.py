@@ -3,10 +3,10 @@
 import time
 
 from turnout.agent.repair.context import shown_code, shown_output
+from turnout.agent.repair.frames import frames
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.grafting.source import Module, parse_module
 from turnout.agent.repair.localise import Suspects
-from turnout.agent.repair.reading import frames
 
 LONG = "import os\n\n\nclass A:\n    x = 1\n\n    def f(self, a):\n        return a\n\n" + "".join(
     f"    def g{n}(self):\n        return {n}{' + 1' * 20}\n\n" for n in range(99)

@@ -2,10 +2,14 @@
 
 from textwrap import dedent
 
+import pytest
+
+from turnout.agent.repair.frames import Frame, frames
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.grafting.source import Module, parse_module
 from turnout.agent.repair.localise import Suspects, localise
-from turnout.agent.repair.reading import Frame, Sources, frames
+from turnout.agent.repair.reading import Sources
+from turnout.agent.repair.tracing.coverage import Coverage
 from turnout.core.runs import TestReport
 
 CODE = """\
@@ -120,12 +124,45 @@ def test_frames_are_read_in_the_forms_of_pytest_and_of_python() -> None:
     assert frames(output) == (Frame("src/a.py", 12), Frame("src/b.py", 3))
 
 
-def test_what_is_too_long_to_be_written_anew_is_no_target() -> None:
-    """A small model is never asked for hundreds of lines."""
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("    at add (/repo/src/add.js:3:11)", Frame("src/add.js", 3)),
+        ("    at file:///repo/src/add.mjs:3:11", Frame("src/add.mjs", 3)),
+        ("    at async Promise.all (node:internal/x.js:4:1)", None),
+        ("    add_test.go:12: got 3", Frame("add_test.go", 12)),
+        ("  --> src/lib.rs:7:5", Frame("src/lib.rs", 7)),
+        ("thread 'main' panicked at src/lib.rs:7:5:", Frame("src/lib.rs", 7)),
+        ("/workspace/lib/add.rb:9:in `add'", Frame("lib/add.rb", 9)),
+        ("see https://example.org:443/x", None),
+    ],
+)
+def test_frames_of_other_languages_are_read(line: str, place: Frame | None) -> None:
+    """In the forms in which their runners print them."""
+    assert frames(f"first\n{line}\nlast") == ((place,) if place else ())
+
+
+def test_what_is_too_long_to_be_written_anew_is_told_apart() -> None:
+    """A small model is never asked for hundreds of lines; where to look in them is known."""
     long = "def broken(x):\n" + "    x += 1\n" * 500 + "    return helper(x)\n"
     module = parse_module("code.py", f"def helper(x):\n    return x\n\n\n{long}".encode())
     assert module is not None
     test = parsed("test_code.py", "from code import broken\n\ndef test_it():\n    broken(1)\n")
     sources = Sources((module,), (test,), {})
-    found = localise(sources, "", failing("test_code.py::test_it"))
-    assert found.targets == (Target("code.py", "helper"),)
+    report = failing("test_code.py::test_it", output="code.py:77: in broken\n")
+    found = localise(sources, "", report, Coverage({"code.py": {90: 0.5, 80: 1.0, 2: 0.4}}))
+    assert found.long == {Target("code.py", "broken")}
+    assert found.targets == (Target("code.py", "broken"), Target("code.py", "helper"))
+    assert found.longest < 100
+    assert found.lines == {"code.py": (77, 80, 90, 2)}
+
+
+def test_what_a_failing_test_runs_alone_comes_before_what_it_names() -> None:
+    """And what it names but does not run comes last."""
+    module = parsed("code.py", CODE)
+    (other,) = (each for each in module.definitions if each.name == "other")
+    ran = Coverage({"code.py": {other.node.lineno + 1: 1.0}})
+    sources = Sources((module,), (parsed("test_code.py", TEST),), {})
+    report = failing("test_code.py::test_broken")
+    assert localise(sources, "", report).targets[0].name == "broken"
+    assert localise(sources, "", report, ran).targets[0].name == "other"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -21,6 +21,7 @@ from turnout.core.events import (
     ToolCallIntended,
 )
 from turnout.core.ids import RunId
+from turnout.core.money import Micros
 from turnout.core.runs import TestReport
 from turnout.sandbox.base import Sandbox
 from turnout.testing.clock import FrozenClock
@@ -95,16 +96,16 @@ async def work(
     tests: Suite | None = None,
     files: Sequence[tuple[str, str]] = (("calc.py", CODE), ("test_calc.py", TEST)),
     first_step: int = 1,
+    **changes: Any,
 ) -> Work:
     """Run the strategy to its end."""
     client, sandbox = ScriptedModelClient(*turns), ScriptedSandbox(dict(files))
     tests = tests or Suite()
-    strategy = RepairStrategy(
-        client, sandbox, AgentConfig(repair_samples=samples), FrozenClock(), run_tests=tests
-    )
+    config = AgentConfig(repair_samples=samples, **changes)
+    strategy = RepairStrategy(client, sandbox, config, FrozenClock(), run_tests=tests)
     brief = Brief(RunId("run-1"), "add is wrong", "guide", "pytest", before, ("test_calc.py",))
     if first_step > 1:
-        brief = replace(brief, first_step=first_step, objective="quality")
+        brief = replace(brief, attempt=3, first_step=first_step, objective="quality")
     return Work(client, sandbox, tests, [event async for event in strategy.run(brief)])
 
 
@@ -216,9 +217,9 @@ async def test_a_prompt_that_names_a_definition_shows_it_last() -> None:
 
 async def test_a_prompt_to_rewrite_does_not_show_the_old_body() -> None:
     """The model would repeat it."""
-    answers = [reply(f"a * {number}") for number in range(7)]
-    done = await work(*answers, samples=7)
-    text = done.client.requests[6].messages[-1].content
+    answers = [reply(f"a * {number}") for number in range(5)]
+    done = await work(*answers, samples=5)
+    text = done.client.requests[4].messages[-1].content
     assert "...  # to be written" in text
     assert "a - b" not in text
     assert "assert add(1, 2) == 3" in text
@@ -318,4 +319,74 @@ async def test_a_later_attempt_asks_anew_and_for_its_own_objective() -> None:
     (asked,) = done.client.requests
     assert asked.idempotency_key.endswith("-step-7")
     assert asked.routing.optimize == "quality"
+    assert asked.seed is not None
+    assert asked.seed > 1_000
     assert "candidate 1:" in done.end.reason
+
+
+TWO = [
+    ("calc.py", "def add(a, b):\n    return a - b\n\n\ndef half(a):\n    return a * 2\n"),
+    (
+        "test_calc.py",
+        "from calc import add, half\n\n\ndef test_add(): ...\n\n\ndef test_half(): ...\n",
+    ),
+]
+BOTH = replace(FAILING, failed=("test_calc.py::test_add", "test_calc.py::test_half"))
+HALF = Turn("```python\ndef half(a):\n    return a / 2\n```")
+
+
+class Two(Suite):
+    """Two tests, each of one function."""
+
+    async def __call__(
+        self, sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
+    ) -> TestReport:
+        """Look for both right bodies."""
+        code = (await sandbox.read("calc.py")).data.decode()
+        right = {"test_calc.py::test_add": "a + b", "test_calc.py::test_half": "a / 2"}
+        passed = tuple(name for name, body in right.items() if body in code)
+        failed = tuple(name for name in right if name not in passed)
+        return TestReport(command, 1 if failed else 0, passed, failed, 0.1, f"left {failed}")
+
+
+async def test_two_faults_are_mended_one_after_the_other() -> None:
+    """A candidate with which fewer tests fail stays, and the next is asked about the rest."""
+    done = await work(HALF, reply("a + b"), files=TWO, before=BOTH, tests=Two())
+    assert done.end.outcome == "answered"
+    assert done.code == TWO[0][1].replace("a - b", "a + b").replace("a * 2", "a / 2")
+    second = done.client.requests[1].messages[-1].content
+    assert "a / 2" in second
+    assert "left ('test_calc.py::test_add',)" in second
+
+
+async def test_progress_is_kept_where_the_rest_is_not_found() -> None:
+    """The end says how far it came."""
+    done = await work(HALF, reply("a * b"), samples=2, files=TWO, before=BOTH, tests=Two())
+    assert done.end.outcome == "step_limit"
+    assert "what stays makes 1 of 2 failing tests pass" in done.end.reason
+    assert "a / 2" in done.code
+    assert "a - b" in done.code
+
+
+async def test_a_run_that_has_spent_what_it_may_draws_no_more() -> None:
+    """Each call of the scripted model costs 100 micro-dollars."""
+    done = await work(*[reply(f"a * {n}") for n in range(3)], max_spend=Micros(150))
+    assert done.end.outcome == "capped"
+    assert len(done.client.requests) == 2
+
+
+async def test_a_function_too_long_to_be_written_anew_is_edited_in_place() -> None:
+    """The prompt shows the lines of the traceback, and the edit is one of them."""
+    filler = "".join(f"    x{n} = {n}\n" for n in range(500))
+    code = f"def add(a, b):\n{filler}    total = a - b\n    return total\n"
+    output = "=== FAILURES ===\ncalc.py:502: in add\nE   assert -1 == 3\n"
+    edit = "<<<<<<< SEARCH\n    total = a - b\n=======\n    total = a + b\n>>>>>>> REPLACE"
+    files = [("calc.py", code), ("test_calc.py", TEST)]
+    done = await work(Turn(edit), files=files, before=replace(FAILING, output=output))
+    assert done.end.outcome == "answered"
+    assert done.code == code.replace("a - b", "a + b")
+    text = done.client.requests[0].messages[-1].content
+    assert "    total = a - b\n    return total" in text
+    assert "def add(a, b):" in text
+    assert "x250 = 250" not in text
+    assert "most likely in `add` in calc.py" in text

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from turnout.agent.repair.grafting.editing import edited
 from turnout.agent.repair.grafting.matching import Match, Target, match_block
-from turnout.agent.repair.grafting.reply import SearchReplace, python_blocks, search_replaces
+from turnout.agent.repair.grafting.reply import python_blocks, search_replaces
 from turnout.agent.repair.grafting.rewrite import is_elided, is_same
 from turnout.agent.repair.grafting.source import Module, parse_text
 from turnout.agent.repair.grafting.splice import spliced
@@ -24,7 +25,7 @@ class Candidate:
     files: Mapping[str, bytes]
     """New content of every file that changes."""
     changed: tuple[Target, ...]
-    """What was replaced; the name is empty in a file that is no Python."""
+    """What was replaced; the name is empty for a text that was searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +45,24 @@ def graft(
     *,
     cut: bool = False,
 ) -> Candidate | Rejected:
-    """Put `reply` into `modules`, and its search-and-replace edits into `others`.
+    """Put the definitions of `reply` into `modules`, and its search-and-replace edits into any.
 
-    `modules` and `focus` come most suspected first: of several definitions of one name the
-    first is meant. A reply that was `cut` ends in the middle of a statement.
+    `modules`, `others` and `focus` come most suspected first: of several definitions of one name,
+    or places of one text, the first is meant. A reply that was `cut` ends in the middle of a
+    statement.
     """
     edits = search_replaces(reply)
-    files = {path: _edited(data, edits) for path, data in others.items()}
-    files = {path: data for path, data in files.items() if data != others[path]}
+    parsed = {module.path: module.data for module in modules}
+    files = dict(edited({**others, **parsed}, edits))
+    broken = [path for path in files if path in parsed and parse_text(files[path]) is None]
+    if broken:
+        return Rejected("broken", f"{broken[0]} would no longer parse.")
     changed = [Target(path, "") for path in files]
     blocks = python_blocks(reply, cut=cut)
     matches = [match for block in blocks for match in match_block(block, modules, focus)]
     for module in modules:
         fresh = [match for match in matches if match.module is module and _is_worth(match)]
-        if not fresh:
+        if not fresh or module.path in files:
             continue
         data = spliced(module, fresh)
         if data is None or parse_text(data) is None:
@@ -77,13 +82,3 @@ def _is_worth(match: Match) -> bool:
     return not is_same(match.old.node, match.new) and not (
         is_elided(match.new) and not is_elided(match.old.node)
     )
-
-
-def _edited(data: bytes, edits: Sequence[SearchReplace]) -> bytes:
-    """Return `data` with every edit whose search text occurs exactly once."""
-    ending = b"\r\n" if b"\r\n" in data else b"\n"
-    for edit in edits:
-        search = edit.search.encode().replace(b"\n", ending)
-        if data.count(search) == 1:
-            data = data.replace(search, edit.replace.encode().replace(b"\n", ending))
-    return data

@@ -15,6 +15,7 @@ _MAX_CHARS = 40_000
 _FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _PATH = re.compile(r"\A\s*(?:#|//)\s*(?:file:\s*)?(\S+\.\w+)\s*$", re.MULTILINE | re.IGNORECASE)
 _EDIT = re.compile(
+    r"(?:^[ \t#/*]*(?:file:[ \t]*)?`?([\w./-]{1,200}\.\w{1,9})`?:?[ \t]*\n)?(?:^[ \t]*```[^\n]*\n)?"
     r"^<{5,9} ?SEARCH[ \t]*\n(.*?)^={5,9}[ \t]*\n(.*?)^>{5,9} ?REPLACE[ \t]*$",
     re.MULTILINE | re.DOTALL,
 )
@@ -33,10 +34,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class SearchReplace:
-    """One edit of a file that is no Python."""
+    """One edit of a file."""
 
     search: str
     replace: str
+    path: str = ""
+    """The file that the line before it names; empty where none does."""
 
 
 def python_blocks(text: str, *, cut: bool = False) -> tuple[Block, ...]:
@@ -60,7 +63,8 @@ def python_blocks(text: str, *, cut: bool = False) -> tuple[Block, ...]:
 
 def search_replaces(text: str) -> tuple[SearchReplace, ...]:
     """Return the search-and-replace edits, in order; one that searches for nothing is left out."""
-    edits = (SearchReplace(search, replace) for search, replace in _EDIT.findall(_plain(text)))
+    found = _EDIT.findall(_plain(text))
+    edits = (SearchReplace(search, replace, path) for path, search, replace in found)
     return tuple(edit for edit in edits if edit.search.strip())
 
 

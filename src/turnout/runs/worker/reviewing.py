@@ -6,10 +6,10 @@ from turnout.agent.base import Brief
 from turnout.agent.review import ReviewSubject
 from turnout.core.events import Reviewed
 from turnout.errors import SandboxError, SandboxUnavailableError
-from turnout.runs.work.choosing import Tried
-from turnout.runs.work.follow import Follower
-from turnout.runs.work.judging import apply_patch
-from turnout.runs.work.workshop import Job, Site
+from turnout.runs.worker.choosing import Tried
+from turnout.runs.worker.follow import Follower
+from turnout.runs.worker.judging import apply_patch
+from turnout.runs.worker.workshop import Job, Site
 from turnout.sandbox.base import NO_EGRESS
 
 __all__ = ["review_patch"]

@@ -7,7 +7,7 @@ from turnout.agent.tools.marks import broken
 from turnout.agent.tools.output import cap
 from turnout.core.events import Reviewed, ReviewNote
 from turnout.core.runs import TestReport
-from turnout.runs.work.choosing import Tried
+from turnout.runs.worker.choosing import Tried
 
 __all__ = ["lessons"]
 

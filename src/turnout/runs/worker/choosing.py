@@ -6,7 +6,7 @@ from typing import Final
 
 from turnout.core.events import LoopEnded, Reviewed
 from turnout.core.runs import Patch, Verdict
-from turnout.runs.work.judging import Closing
+from turnout.runs.worker.judging import Closing
 
 __all__ = ["Tried", "best", "is_accepted"]
 

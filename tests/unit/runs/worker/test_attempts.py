@@ -37,7 +37,7 @@ from turnout.core.money import Micros
 from turnout.core.runs import FileChange, Patch
 from turnout.core.tools import ToolCall, ToolResult
 from turnout.errors import SandboxDiedError
-from turnout.runs.work import Effort
+from turnout.runs.worker import Effort
 
 WORSE = report_of([], ["t.py::a", "t.py::b"], output="assert 3 == 4")
 STILL = report_of(["t.py::a"], ["t.py::b"], output="assert 1 == 2")

@@ -12,10 +12,10 @@ from turnout.runs.intake import Intake
 from turnout.runs.ports import Explanation, ModelAccess
 from turnout.runs.record import Recorder
 from turnout.runs.stop import Stop, StoppedError
-from turnout.runs.work.attempts import Result, attempt_all
-from turnout.runs.work.follow import follow_to_end
-from turnout.runs.work.judging import Opening, look_at_base, prepare
-from turnout.runs.work.workshop import Job, Site, Workshop
+from turnout.runs.worker.attempts import Result, attempt_all
+from turnout.runs.worker.follow import follow_to_end
+from turnout.runs.worker.judging import Opening, look_at_base, prepare
+from turnout.runs.worker.workshop import Job, Site, Workshop
 from turnout.sandbox.base import BaseSpec
 
 __all__ = ["RunWorker"]

@@ -22,7 +22,7 @@ from turnout.core.events import (
 from turnout.core.money import Micros
 from turnout.errors import SandboxError
 from turnout.runs.stop import StoppedError
-from turnout.runs.work.workshop import Job
+from turnout.runs.worker.workshop import Job
 from turnout.sandbox.base import Sandbox
 
 __all__ = ["Follower", "close", "follow_to_end"]

@@ -10,7 +10,7 @@ from turnout.core.events import Notice, TestsRan, WorkspaceReady
 from turnout.core.runs import Patch, TestReport, Verdict
 from turnout.errors import SandboxError, SandboxUnavailableError
 from turnout.runs.verdict import judge
-from turnout.runs.work.workshop import Job, Site
+from turnout.runs.worker.workshop import Job, Site
 from turnout.sandbox.base import NO_EGRESS, NO_WALLS, BaseRef, BaseSpec, Sandbox
 
 __all__ = [

@@ -16,12 +16,12 @@ from turnout.core.events import (
 from turnout.core.runs import Patch
 from turnout.errors import SandboxError, SandboxUnavailableError
 from turnout.runs.ports import StrategyName
-from turnout.runs.work.choosing import Tried, best, is_accepted
-from turnout.runs.work.follow import Follower
-from turnout.runs.work.judging import Opening, test_patch, verdict_on
-from turnout.runs.work.lessons import lessons
-from turnout.runs.work.reviewing import review_patch
-from turnout.runs.work.workshop import Effort, Job, Site
+from turnout.runs.worker.choosing import Tried, best, is_accepted
+from turnout.runs.worker.follow import Follower
+from turnout.runs.worker.judging import Opening, test_patch, verdict_on
+from turnout.runs.worker.lessons import lessons
+from turnout.runs.worker.reviewing import review_patch
+from turnout.runs.worker.workshop import Effort, Job, Site
 from turnout.sandbox.base import Egress, Sandbox
 from turnout.sandbox.egress.rules import rule_text
 
