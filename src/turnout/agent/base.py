@@ -68,7 +68,7 @@ class AgentConfig:
     """Characters of one tool result that a model reads."""
     summarise_above: int = 4_000
     """Characters of command or test output above which it is summarised first."""
-    repair_samples: int = 16
+    repair_samples: int = 10
     """Candidates that the repair strategy tries."""
     condense_at: float = 0.7
     """Share of the model's window at which the history is condensed."""
