@@ -62,7 +62,11 @@ async def condense(bench: Bench, state: LoopState) -> AsyncIterator[Event]:
     tried = state.condensed_in_a_row
     part = state.condensable(_KEPT_TURNS if tried == 0 else 0) or state.condensable(0)
     if part is None or tried >= _TRIES:
-        yield LoopEnded("failed", "The conversation does not fit into the model's window.")
+        yield LoopEnded(
+            "failed",
+            "The conversation does not fit into the model's window, even condensed. "
+            "Give a model with a larger one, or lower `output_cap`.",
+        )
         return
     messages, through = part
     summary = ""

@@ -75,11 +75,13 @@ def call_failure(failed: ModelCallFailed) -> LoopEnded:
 
 def over_caps(config: AgentConfig, spent: Micros, seconds: float) -> LoopEnded | None:
     """Return the end of a run that has spent or taken what it may; None while it has not."""
-    if config.max_spend is not None and spent >= config.max_spend:
-        limit = format_usd(config.max_spend)
-        return LoopEnded("capped", f"The run has spent {format_usd(spent)} of its {limit}.")
+    most = config.max_spend
+    if most is not None and spent >= most:
+        why = f"The run has spent {format_usd(spent)} of its {format_usd(most)}."
+        return LoopEnded("capped", f"{why} Raise `max_spend_usd` for more.")
     if config.max_seconds is not None and seconds >= config.max_seconds:
-        return LoopEnded("capped", f"The run's {config.max_seconds:g} seconds are over.")
+        why = f"The run's {config.max_seconds:g} seconds are over."
+        return LoopEnded("capped", f"{why} Raise `max_seconds` for more.")
     return None
 
 

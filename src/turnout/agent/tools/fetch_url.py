@@ -11,15 +11,18 @@ from turnout.sandbox.base import Command
 __all__ = ["FetchUrl"]
 
 _FETCH: Final = """
-import sys, urllib.error, urllib.request
+import http.client, sys, urllib.error, urllib.request
 try:
     with urllib.request.urlopen(sys.argv[1], timeout=float(sys.argv[2])) as answer:
         kind = answer.headers.get_content_type()
         print(answer.status, kind, answer.url, flush=True)
-        sys.stdout.buffer.write(answer.read(1 << 20))
+        page = answer.read((1 << 20) + 1)
+        sys.stdout.buffer.write(page[: 1 << 20])
+        if len(page) > 1 << 20:
+            print("\\n[the page goes on after 1 MiB, which is not shown]")
 except urllib.error.HTTPError as error:
     sys.exit("%d %s" % (error.code, error.reason))
-except (OSError, ValueError) as error:
+except (OSError, ValueError, http.client.HTTPException) as error:
     sys.exit(str(getattr(error, "reason", error)))
 """
 _SECONDS: Final = 30.0
@@ -48,7 +51,11 @@ class FetchUrl:
         argv = ("python3", "-c", _FETCH, url, str(_SECONDS))
         result = await context.sandbox.run(Command(argv, timeout=_SECONDS + 5))
         if result.ok:
-            return ToolOutput(printed(result.stdout), log=True)
+            dropped = result.exit.stdout_omitted
+            note = (
+                f"\n[{dropped} bytes from the middle of the page were not kept]" if dropped else ""
+            )
+            return ToolOutput(printed(result.stdout) + note, log=True)
         said = printed(result.stderr).strip() or f"it did not answer within {_SECONDS:g} s"
         refused = [c.reason for c in context.sandbox.connections()[asked:] if c.reason]
         raise ToolError(f"{url} could not be fetched: {'; '.join([said, *refused[:1]])}")

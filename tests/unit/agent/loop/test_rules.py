@@ -47,7 +47,8 @@ def test_the_cap_on_time_ends_the_run() -> None:
     assert judge(state, config, 59.0) is None
     end = judge(state, config, 60.0)
     assert isinstance(end, LoopEnded)
-    assert (end.outcome, end.reason) == ("capped", "The run's 60 seconds are over.")
+    assert end.outcome == "capped"
+    assert end.reason == "The run's 60 seconds are over. Raise `max_seconds` for more."
 
 
 @pytest.mark.cases

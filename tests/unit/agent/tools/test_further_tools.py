@@ -1,5 +1,7 @@
 """The tools of the `files` and `review` surfaces, and those beside a surface."""
 
+from dataclasses import replace
+
 import pytest
 
 from turnout.agent.base import AgentConfig, Brief
@@ -115,6 +117,15 @@ async def test_a_page_is_fetched_from_inside() -> None:
     sandbox.asked = (Connection("a.example", 443, False, "a.example is not on the list"),)
     with pytest.raises(ToolError, match="could not be fetched"):
         await call(sandbox, FetchUrl(), url=url)
+
+
+async def test_what_is_left_out_of_a_page_is_said() -> None:
+    """A model never takes the ends of a page for the whole."""
+    sandbox = workspace()
+    whole = result(b"200 text/plain https://a.example\nhead and tail")
+    sandbox.answer("", replace(whole, exit=replace(whole.exit, stdout_omitted=512)))
+    said = await call(sandbox, FetchUrl(), url="https://a.example")
+    assert said.text.endswith("[512 bytes from the middle of the page were not kept]")
 
 
 def test_a_surface_may_have_further_tools() -> None:
