@@ -75,14 +75,16 @@ class HttpModelClient:
         }
         for pause in _PAUSES:
             try:
-                return await self._send(body, headers)
+                return await self._send(request, body, headers)
             except GatewayError as error:
                 if error.retry_after is None or error.retry_after > _LONGEST_PAUSE:
                     raise
                 await self._clock.sleep(max(pause, error.retry_after))
-        return await self._send(body, headers)
+        return await self._send(request, body, headers)
 
-    async def _send(self, body: bytes, headers: Mapping[str, str]) -> ModelReply:
+    async def _send(
+        self, request: ModelRequest, body: bytes, headers: Mapping[str, str]
+    ) -> ModelReply:
         if self._session is None:
             raise RuntimeError("HttpModelClient is used inside `async with`.")
         started = self._clock.monotonic()
@@ -95,7 +97,8 @@ class HttpModelClient:
             raise _unreachable(str(error) or type(error).__name__, 0.0) from None
         if response.status != 200:
             raise decode_error(response.status, answer, self._retry_after(response))
-        return decode_reply(answer, round((self._clock.monotonic() - started) * 1000))
+        latency = round((self._clock.monotonic() - started) * 1000)
+        return decode_reply(answer, latency, request.tools)
 
     def _retry_after(self, response: aiohttp.ClientResponse) -> float | None:
         if response.status not in _RETRIED or response.headers.get("x-should-retry") == "false":

@@ -1,5 +1,6 @@
 """What is asked of a model, and what comes back, as our own agent sees it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -52,6 +53,13 @@ class RoutingAsk:
     """Nothing else may be declared on this request; None: whatever the policy allows."""
     read_only: bool = False
     """Whether only tools that the policy lists as changing nothing may be declared."""
+    mcp_tools: Mapping[str, str] = field(default_factory=dict)
+    """By declared function that stands for a tool of an MCP server which the client runs: that
+    tool, as policies name it, `mcp:server/tool`."""
+
+    def policy_name(self, function: str) -> str:
+        """Return the name by which policies and receipts know a declared function."""
+        return self.mcp_tools.get(function, function)
 
 
 @dataclass(frozen=True, slots=True)

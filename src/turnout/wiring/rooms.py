@@ -31,17 +31,17 @@ from turnout.gateway.server import serve
 from turnout.localmodel.models import find_installed, models_folder
 from turnout.runs.owners import FileOwners, close_abandoned
 from turnout.runs.ports import Explanation, ModelAccess, Report, StrategyName
-from turnout.runs.record import RunRecords
 from turnout.runs.service import RunService
 from turnout.runs.worker import Effort, Workshop
 from turnout.sandbox.base import Sandbox
 from turnout.sandbox.repository import resolve
 from turnout.sandbox.setup.manifests import changed_manifests, may_declare
 from turnout.sandbox.steering import read_steering
-from turnout.sandbox.testrun import detect_test_command, list_test_files, run_tests
+from turnout.sandbox.testrun import TestPaths, detect_test_command, list_test_files, run_tests
 from turnout.settings import Endpoint, Settings
 from turnout.store.database import Database, open_database
 from turnout.store.record import RecordStore
+from turnout.wiring.connections import open_servers
 from turnout.wiring.gateway import Site, app_of, ground_of, site_of
 from turnout.wiring.sandboxes import check_egress, open_sandboxes, run_egress
 from turnout.wiring.sources import (
@@ -58,7 +58,6 @@ __all__ = [
     "ModelSource",
     "examine_models",
     "list_models",
-    "open_records",
     "open_service",
 ]
 
@@ -92,24 +91,18 @@ async def open_service(settings: Settings, report: Report) -> AsyncIterator[RunS
         workshop = Workshop(
             driver=driver,
             agent=_Agent(settings.agent, clock),
-            suite=_Suite(settings.agent.test_timeout),
+            suite=_Suite(settings.agent.own_test_timeout, settings.test_paths),
             limits=settings.limits,
             clock=clock,
             owners=FileOwners(settings.home / "running"),
             egress=partial(run_egress, settings),
             effort=_effort(settings.agent),
+            test_paths=settings.test_paths,
         )
         store = RecordStore(database)
         await close_abandoned(store, workshop.owners, clock)
         models = _Models(settings, database, clock, stack)
         yield RunService(store, workshop, models, resolve, report)
-
-
-@asynccontextmanager
-async def open_records(settings: Settings) -> AsyncIterator[RunRecords]:
-    """Open the records of past runs."""
-    async with open_database(state_folder_of(settings) / DATABASE) as database:
-        yield RunRecords(RecordStore(database))
 
 
 async def list_models(endpoint: Endpoint, *, seconds: float) -> tuple[str, ...]:
@@ -209,13 +202,21 @@ class _Agent:
     def __init__(self, config: AgentConfig, clock: Clock) -> None:
         self._config = config
         self._clock = clock
+        self._servers = open_servers(config, clock)
 
     def strategy(
         self, name: StrategyName, client: ModelClient, sandbox: Sandbox, approver: Approver
     ) -> Strategy:
         if name == "repair":
             return RepairStrategy(client, sandbox, self._config, self._clock)
-        return LoopStrategy(client, sandbox, self._config, self._clock, approver=approver)
+        return LoopStrategy(
+            client,
+            sandbox,
+            self._config,
+            self._clock,
+            approver=approver,
+            servers=self._servers,
+        )
 
     def review(
         self, client: ModelClient, sandbox: Sandbox, subject: ReviewSubject, approver: Approver
@@ -237,14 +238,15 @@ class _Agent:
 class _Suite:
     """The tests of a workspace, as the sandbox room finds and runs them."""
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, paths: TestPaths) -> None:
         self._timeout = timeout
+        self._paths = paths
 
     async def command(self, sandbox: Sandbox) -> str | None:
         return await detect_test_command(sandbox)
 
     async def files(self, sandbox: Sandbox) -> tuple[str, ...]:
-        return await list_test_files(sandbox)
+        return await list_test_files(sandbox, self._paths)
 
     async def steering(
         self, sandbox: Sandbox, command: str, paths: Iterable[str]

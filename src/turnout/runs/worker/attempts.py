@@ -106,6 +106,7 @@ class _Attempts:
             test_command=self._opening.command,
             tests_before=self._opening.report,
             test_files=self._opening.files,
+            test_paths=self._job.shop.test_paths,
             reachable=_reachable(self._site.egress.work),
             attempt=number,
             lessons=lessons(self._tried),
@@ -124,7 +125,7 @@ class _Attempts:
         """Make one attempt; whatever ends it, the work so far is kept and judged."""
         end, patch = await self._work_on(brief)
         closing = await test_patch(self._job, self._site, self._opening, patch)
-        verdict = verdict_on(patch, self._opening, closing)
+        verdict = verdict_on(patch, self._opening, closing, self._job.shop.test_paths)
         tried = Tried(brief.attempt, end, patch, closing, verdict)
         if self._effort.review == "off" or not is_accepted(tried):
             return tried

@@ -117,18 +117,22 @@ class Follower:
             case ModelCallDone(routing=routing):
                 self.spent = Micros(self.spent + (routing.cost_micros or 0))
                 self.call_failed = False
-                self._open -= 1
+                self._close_one()
             case ModelCallFailed():
                 self.call_failed = True
-                self._open -= 1
+                self._close_one()
             case ToolCallDone():
-                self._open -= 1
+                self._close_one()
             case ApprovalAsked():
                 self._asked_at = self._clock.monotonic()
             case ApprovalGiven():
                 self._end_waiting()
             case _:
                 pass
+
+    def _close_one(self) -> None:
+        # What an earlier service has begun was never open here.
+        self._open = max(0, self._open - 1)
 
     def _end_waiting(self) -> None:
         if self._asked_at is not None:
