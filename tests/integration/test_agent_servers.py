@@ -11,12 +11,13 @@ import pytest
 from turnout.agent.base import AgentConfig, Brief
 from turnout.agent.client import HttpModelClient
 from turnout.agent.loop import LoopStrategy
+from turnout.agent.loop.state import LoopState
 from turnout.agent.servers import SandboxCage, served_tools
 from turnout.agent.tools.arguments import read_arguments
 from turnout.agent.tools.base import Arguments, ToolContext, ToolOutput
 from turnout.agent.tools.surfaces import SURFACES
 from turnout.core.clock import SystemClock
-from turnout.core.events import LoopEnded, ToolCallDone, ToolCallIntended
+from turnout.core.events import LoopEnded, ModelCallDone, ToolCallDone, ToolCallIntended
 from turnout.core.govern.connections import Connection, ToolOutcome
 from turnout.core.ids import RunId, new_run_id
 from turnout.core.json import JsonObject
@@ -87,7 +88,7 @@ async def test_many_tools_are_cut_and_a_list_that_changes_stays_as_it_was(
 
 async def test_tools_are_called_and_what_goes_wrong_is_a_result(sandbox_state: Path) -> None:
     """Texts, images, data, errors, a hang and a death; none is made twice, and the next works."""
-    good = server(environment={"GREETING": "hello"}, timeout=2.0)
+    good = server(environment={"GREETING": "hello"}, timeout=4.0)
     async with sandboxed(sandbox_state) as sandbox, opened(sandbox, good) as servers:
         served = await served_tools(servers, [good])
         assert served.notices == ()
@@ -110,7 +111,7 @@ async def test_tools_are_called_and_what_goes_wrong_is_a_result(sandbox_state: P
         assert "GREETING=hello" in environment
         assert not [line for line in environment if "KEY" in line or "TOKEN" in line]
         hung = await call("hang")
-        assert (hung.text, hung.unsure) == ("The MCP server good: did not answer within 2 s.", True)
+        assert (hung.text, hung.unsure) == ("The MCP server good: did not answer within 4 s.", True)
         assert (await call("note")).text == '{"text": "a"}'
         died = await call("die")
         assert died.text == "The MCP server good: its program ended with status 3."
@@ -251,6 +252,10 @@ async def test_policy_judges_connections_that_our_agent_names(
     if refused is None:
         assert (end.outcome, asked) == ("answered", 3)
         assert tracker.calls == [("tracker", "find", {})]
+        replies = [event for event in events if isinstance(event, ModelCallDone)]
+        assert [reply.routing.connection_calls for reply in replies] == [(), ("mcp:tracker/find",)]
+        state = LoopState.of(events, SURFACES["shell"])
+        assert state.effects.text().startswith("mcp__tracker__find, for your reply\n")
     else:
         assert (end.outcome, asked) == ("refused", 1)
         assert f"`{refused}` is not allowed" in end.reason

@@ -79,15 +79,19 @@ async def test_a_machine_is_rented_for_a_sandbox_and_given_back(rented: Rented) 
 
 
 async def test_a_workspace_is_sent_and_compared(rented: Rented, tmp_path: Path) -> None:
-    """By another machine, which the run never touched."""
+    """By another machine, which the run never touched; what a set-up command made is sent too."""
     repository = buggy_pagination(tmp_path / "repository")
-    spec = BaseSpec(str(repository), repository.head, requirements=())
+    setup = "mkdir gen; echo 1 > gen/x; touch /venv/made"
+    spec = BaseSpec(str(repository), repository.head, requirements=(), setup=setup)
     sandbox = await rented.driver.create(RUN, await rented.driver.prepare(spec), Limits())
     assert await said(sandbox, "git status --porcelain; git log --format=%s") == "first\n"
     assert "1 failed, 2 passed" in await said(sandbox, "python -m pytest -q 2>&1 | tail -1")
+    assert await said(sandbox, "cat gen/x; ls /venv/made") == "1\n/venv/made\n"
     await sandbox.write("pages.py", b"changed\n")
+    await sandbox.write("gen/x", b"2\n")
     patch = await sandbox.diff()
     assert [change.path for change in patch.files] == ["pages.py"]
+    assert "gen/x" in patch.excluded
     with pytest.raises(SandboxError, match="keeps no snapshots"):
         await sandbox.snapshot()
     await sandbox.close()

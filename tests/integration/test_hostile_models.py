@@ -45,7 +45,7 @@ async def canaries(outside: Path) -> AsyncIterator[Canaries]:
         yield canaries
 
 
-@settings(max_examples=8, derandomize=True, deadline=None, phases=[Phase.generate])
+@settings(max_examples=5, derandomize=True, deadline=None, phases=[Phase.generate])
 @given(st.randoms(use_true_random=True))
 async def test_odd_turns_end_by_name_and_reach_nothing(
     sandbox: Sandbox, canaries: Canaries, chance: random.Random

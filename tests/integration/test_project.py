@@ -110,7 +110,7 @@ async def test_a_project_is_installed_with_all_that_its_build_makes(driver, tmp_
         await shell(sandbox, "echo 'version = 2' > src/my_app/_version.py; echo > src/my_app/a.py")
         patch = await sandbox.diff()
         assert [file.path for file in patch.files] == ["src/my_app/a.py"]
-        assert patch.excluded == ("src/my_app/_version.py",)
+        assert patch.excluded == (".pytest_cache/", "src/my_app/_version.py")
         spec = (driver, sandbox, layer.history, layer.commit)
         assert await collect_patch(*spec, under=layer.under) == patch
 
@@ -249,6 +249,10 @@ async def test_a_set_up_command_is_run_once_and_what_it_makes_is_there(driver, t
         assert not await sandbox.diff()
         report = await run_tests(sandbox, "python -m pytest -q", timeout=60)
         assert report.passed == ("tests/test_gen.py::test",), report.output
+        await shell(sandbox, "echo 'x = 2' > gen/__init__.py; echo > gen/own.py")
+        patch = await sandbox.diff()
+        assert [file.path for file in patch.files] == ["gen/own.py"]
+        assert patch.excluded == (".pytest_cache/", "gen/__init__.py")
     repository.commit("make", {"Makefile": "all: ;\n"})
     anew = await driver.prepare(replace(spec, commit=repository.head))
     assert find_layer(driver.state_dir, anew).environment != layers[0].environment

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import jsonschema_rs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnout.agent.tools.arguments import read_arguments
@@ -53,6 +53,7 @@ def as_strings(value: Any) -> Any:
     return value if isinstance(value, str) or value is None else json.dumps(value)
 
 
+@settings(max_examples=60, deadline=None)
 @given(schema=SCHEMAS, value=JSON)
 def test_what_a_schema_admits_is_never_changed(schema: dict[str, Any], value: Any) -> None:
     """An independent validator says what is admitted; a whole number may lose a fraction of 0."""
@@ -60,6 +61,7 @@ def test_what_a_schema_admits_is_never_changed(schema: dict[str, Any], value: An
         assert fit(Schema.of(schema, schema), value) == value
 
 
+@settings(max_examples=60, deadline=None)
 @given(schema=SCHEMAS, value=JSON)
 def test_what_was_mended_is_mended_once(schema: dict[str, Any], value: Any) -> None:
     """A fitted value fits, and any other is refused: nothing else comes out."""
@@ -71,6 +73,7 @@ def test_what_was_mended_is_mended_once(schema: dict[str, Any], value: Any) -> N
     assert fit(whole, once) == once
 
 
+@settings(max_examples=60, deadline=None)
 @given(values=st.dictionaries(NAMES, st.booleans() | st.integers() | st.lists(TEXT), max_size=4))
 def test_values_that_were_written_as_strings_come_back(values: dict[str, Any]) -> None:
     """For every type that a string can stand for without doubt."""
@@ -81,6 +84,7 @@ def test_values_that_were_written_as_strings_come_back(values: dict[str, Any]) -
     assert fit(Schema.of(schema, schema), as_strings(small)) == small
 
 
+@settings(max_examples=60, deadline=None)
 @given(schema=JSON | SCHEMAS, raw=st.text(max_size=40) | st.builds(json.dumps, JSON))
 def test_any_arguments_under_any_schema_are_read_or_refused(schema: Any, raw: str) -> None:
     """Whatever a server declares and a model sends, a model can read what was wrong."""

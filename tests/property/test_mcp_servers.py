@@ -71,9 +71,9 @@ class Cage:
                 found = GOOD.get(request["method"])
                 said = ("result", found) if found else ("error", {"code": -32601, "message": "no"})
             message = {"jsonrpc": "2.0", "id": request["id"], said[0]: said[1]}
-            line = json.dumps(message).encode() + b"\n"
-            yield line[: len(line) // 2]
-            yield line[len(line) // 2 :]
+            sent = json.dumps(message).encode() + b"\n"
+            yield sent[: len(sent) // 2]
+            yield sent[len(sent) // 2 :]
 
 
 @settings(max_examples=40, deadline=None)

@@ -108,6 +108,8 @@ def test_a_server_in_the_sandbox_is_given_what_is_written_and_nothing_of_ours(
     text = """
         [agent]
         connections = ["tracker/search"]
+        [connections.tracker]
+        url = "https://tracker.example.org/mcp"
         [[agent.mcp]]
         name = "db"
         command = ["python", "-m", "db_server"]
@@ -139,6 +141,8 @@ def test_the_date_of_a_quality_may_be_text(tmp_path: Path, written: str) -> None
         ("[agent]\nmax_steps = 0\n", "`agent.max_steps` must be"),
         ('[agent]\nsurface = "big"\n', "`agent.surface` is 'big'."),
         ("[agent.steps.act]\nmax_token = 3\n", "`agent.steps.act.max_token` is no key."),
+        ("[agent.tool_steps.aply_patch]\n", "Did you mean `apply_patch`?"),
+        ('[agent]\nconnections = ["a/b"]\n', "'a', which is no connection. Write a table"),
         ('[[agent.mcp]]\nname = "a__b"\ncommand = ["x"]\n', "`agent.mcp[0].name`"),
         ('[[agent.mcp]]\nname = "a"\n', "`agent.mcp[0].command`"),
         ('[[agent.mcp]]\nname = "a"\ncommand = ["x"]\ntimeout = 121\n', "`agent.mcp[0].timeout`"),

@@ -123,7 +123,7 @@ def _message(message: Message) -> JsonObject:
             content = broken(message.content)
             return {"role": "tool", "tool_call_id": message.tool_call_id, "content": content}
         case AssistantMessage(wire=wire) if wire:
-            return as_object(json.loads(wire))
+            return _sendable(as_object(json.loads(wire)))
         case AssistantMessage():
             spoken: dict[str, JsonValue] = {
                 "role": "assistant",
@@ -132,6 +132,18 @@ def _message(message: Message) -> JsonObject:
             if message.tool_calls:
                 spoken["tool_calls"] = [_call(call) for call in message.tool_calls]
             return spoken
+
+
+def _sendable(spoken: JsonObject) -> JsonObject:
+    """Return a message with calls of names that every API takes: a model may have made some up."""
+    if not spoken.get("tool_calls"):
+        return spoken
+    calls: list[JsonObject] = []
+    for call in as_objects(spoken["tool_calls"]):
+        function = as_object(call.get("function"))
+        name = function_name(as_text(function.get("name")))
+        calls.append({**call, "function": {**function, "name": name}})
+    return {**spoken, "tool_calls": calls}
 
 
 def _call(call: ToolCall) -> JsonObject:

@@ -253,7 +253,8 @@ def _line_of(event: Event) -> str:
         case PlanMade(text=text):
             return f"plan:\n{text.strip()}"
         case ModelCallDone(step=step, kind=kind, routing=routing, latency_ms=latency):
-            return f"step {step} {kind}: {routing.model}, {latency / 1000:.1f} s"
+            ran = "".join(f", ran {tool}" for tool in routing.connection_calls)
+            return f"step {step} {kind}: {routing.model}, {latency / 1000:.1f} s{ran}"
         case ModelCallFailed(step=step, kind=kind, error=error):
             return f"step {step} {kind}: no answer: {error}"
         case ConnectionsAsked(connections=connections):

@@ -88,6 +88,8 @@ class RoutingReport:
     """Whether it was chosen because its cache holds the conversation so far."""
     context_tokens: int | None = None
     """Window of the model, input and output together; None where it is not known."""
+    connection_calls: tuple[str, ...] = ()
+    """Tools of connections that the gateway ran for the answer, `mcp:server/tool`, in order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from turnout.core.ids import DeploymentId, ModelId, RequestId, SessionId
 from turnout.core.inference import Objective, RoutingReport, StepKind, TaskKind, TaskSource
 from turnout.core.json import ascii_json, encode_values
 from turnout.core.money import Micros
+from turnout.core.tools import MCP
 from turnout.core.usage import Usage
 
 __all__ = [
@@ -109,6 +110,11 @@ class ConnectionCall:
     error: str | None
     """What went wrong; None where it gave a result."""
     latency_ms: int
+
+    @property
+    def full_name(self) -> str:
+        """As policies name it."""
+        return f"{MCP}{self.connection}/{self.tool}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,16 +63,17 @@ class ToolResult:
 
 
 def function_name(tool: str) -> str:
-    """Return the name by which models know a tool; for `mcp:server/tool` one that every API takes.
+    """Return the name by which models know a tool, one that every API takes.
 
-    Where characters have to be replaced or left out, a digest tells such names apart.
+    For `mcp:server/tool` it is `mcp__server__tool`. Where characters have to be replaced or left
+    out, a digest tells such names apart.
     """
-    if not tool.startswith(MCP):
-        return tool
-    server, _, name = tool.removeprefix(MCP).partition("/")
-    written = f"mcp__{server}__{name}"
+    written = tool
+    if tool.startswith(MCP):
+        server, _, name = tool.removeprefix(MCP).partition("/")
+        written = f"mcp__{server}__{name}"
     plain = _UNFIT.sub("_", written)
-    if plain == written and len(plain) <= _LONGEST_FUNCTION:
+    if plain == written and 0 < len(plain) <= _LONGEST_FUNCTION:
         return plain
     digest = sha256(tool.encode(errors="surrogatepass")).hexdigest()[:8]
     return f"{plain[: _LONGEST_FUNCTION - 9]}_{digest}"

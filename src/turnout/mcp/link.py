@@ -31,7 +31,7 @@ _AT_ONCE: Final = 16
 _MOST_TOOLS: Final = 256
 _MOST_PAGES: Final = 32
 _TERMINATED: Final = "Session terminated"
-_SILENT: Final = 1.0
+_SILENT: Final = 2.0
 """Seconds in which a server that is there says what tools it has."""
 _ENDING: Final = 10.0
 """Seconds that a connection has to close."""

@@ -150,6 +150,7 @@ def _call(call: ModelCallDone) -> JsonObject:
         "sticky": call.routing.sticky,
         "fallback": call.routing.fallback,
         "reason": call.routing.reason,
+        "connection_calls": list(call.routing.connection_calls),
     }
 
 

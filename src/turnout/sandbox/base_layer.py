@@ -65,6 +65,14 @@ class Layer(BaseModel):
     """
 
     @property
+    def sent(self) -> tuple[Path, ...]:
+        """Those of `under` that are worth sending to where a run is compared with its commit.
+
+        Node modules are many, and left out by their name.
+        """
+        return tuple(folder for folder in self.under if folder.parent.parent.name != "nodes")
+
+    @property
     def mounts(self) -> tuple[Mount, ...]:
         """What a run's sandbox is shown, all of it read-only."""
         shown = [

@@ -1,6 +1,6 @@
 """From the tables of `turnout.toml` to what each room takes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from turnout.core.inference import StepKind
 from turnout.core.money import usd_to_micros
 from turnout.core.policies import EgressPolicy, Policy
 from turnout.errors import ConfigError
+from turnout.gateway.config.tables import close_match
 from turnout.sandbox.base import BoundSecret, Egress, Limits
 from turnout.sandbox.container.options import ContainerOptions
 from turnout.sandbox.egress.rules import parse_rule
@@ -31,6 +32,7 @@ from turnout.settings.values import DriverName
 
 __all__ = [
     "agent_config",
+    "check_connections",
     "container_options",
     "default_policy",
     "driver_name",
@@ -92,6 +94,17 @@ def _servers(table: AgentTable) -> tuple[Connection, ...]:
         )
         for server in table.mcp
     )
+
+
+def check_connections(table: AgentTable, known: Collection[str]) -> None:
+    """Raise `ConfigError` where the agent is to use a connection that is not there."""
+    for wanted in table.connections or ():
+        name = wanted.partition("/")[0]
+        if name not in known:
+            raise ConfigError(
+                f"`agent.connections` names {name!r}, which is no connection.",
+                mend=close_match(name, sorted(known)) or f"Write a table `[connections.{name}]`.",
+            )
 
 
 def default_policy(policies: Sequence[Policy]) -> Policy:

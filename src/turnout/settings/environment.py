@@ -22,6 +22,7 @@ from turnout.gateway.dialog.conversation import Shape
 from turnout.sandbox.hosted.options import HostedOptions
 from turnout.settings.building import (
     agent_config,
+    check_connections,
     container_options,
     default_policy,
     driver_name,
@@ -179,13 +180,15 @@ def _settings(path: Path | None, table: File, env: Mapping[str, str]) -> Setting
     if catalog.deployments:
         for one in policies:
             check_models(one, catalog)
+    connections = parse_connections(table.connections, env.get)
+    check_connections(table.agent, connections)
     return Settings(
         home=state_folder(env),
         config_file=path,
         policy=policy,
         policies=policies,
         catalog=catalog,
-        connections=parse_connections(table.connections, env.get),
+        connections=connections,
         endpoint=_endpoint(env),
         agent=agent_config(table.agent),
         surface=table.agent.surface,

@@ -1,6 +1,7 @@
 """What makes the sandboxes, and what those of a run may reach."""
 
 import importlib
+import importlib.util
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ from turnout.sandbox.base import Capabilities, Egress, SandboxDriver
 from turnout.sandbox.bubblewrap import BubblewrapDriver
 from turnout.sandbox.container.driver import ContainerDriver
 from turnout.sandbox.egress.gate import EgressServices, open_gate
+from turnout.sandbox.egress.service import Authority
 from turnout.sandbox.hosted.driver import HostedDriver
 from turnout.sandbox.hosted.hosts.e2b import E2bProvider
 from turnout.sandbox.hosted.hosts.novita import NovitaProvider
@@ -136,15 +138,15 @@ async def examine_sandboxes(settings: Settings) -> Sequence[Capabilities]:
 
 
 def _services() -> EgressServices:
-    return EgressServices(make_authority=_authority_maker())
+    extra = importlib.util.find_spec("cryptography") is not None
+    return EgressServices(make_authority=_authority if extra else None)
 
 
-def _authority_maker() -> Any:
-    """Return what makes certificates for bound secrets; None where the extra is not there."""
-    try:
-        return importlib.import_module("turnout.sandbox.egress.authority").RunAuthority
-    except ModuleNotFoundError:
-        return None
+def _authority(hosts: Sequence[str]) -> Authority:
+    """Return what makes certificates for bound secrets: slow to load, and few runs have any."""
+    module = importlib.import_module("turnout.sandbox.egress.authority")
+    made: Authority = module.RunAuthority(hosts)
+    return made
 
 
 def _extra(module: str, extra: str) -> Any:

@@ -1,6 +1,7 @@
 """Model calls as JSON."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -64,6 +65,17 @@ def test_a_tool_of_a_server_is_a_function_on_the_wire_and_itself_in_the_record()
     message = decode_reply(reply_body({"tool_calls": [called]}), 1, tools).message
     assert [call.name for call in message.tool_calls] == ["mcp:git/push"]
     assert "mcp__git__push" in message.wire
+
+
+@pytest.mark.parametrize("name", ["", "run command", "functions.run:0", "mcp:git/push", "x" * 65])
+def test_a_call_of_a_tool_that_is_none_stays_in_a_history_that_servers_take(name: str) -> None:
+    """Strict ones refuse a whole conversation for one odd name."""
+    call = {"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}
+    message = decode_reply(reply_body({"tool_calls": [call]}), 1).message
+    assert [call.name for call in message.tool_calls] == [name]
+    (sent,) = encoded(message)["messages"][0]["tool_calls"]
+    assert re.fullmatch("[A-Za-z0-9_-]{1,64}", sent["function"]["name"])
+    assert (sent["id"], sent["function"]["arguments"]) == ("c1", "{}")
 
 
 def test_a_request_carries_routing_and_only_what_is_set() -> None:

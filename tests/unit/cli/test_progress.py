@@ -1,5 +1,6 @@
 """A run as it happens, line by line."""
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -54,6 +55,10 @@ def done(content: str = "text", *, is_error: bool = False) -> ToolCallDone:
         (TestsRan("before", FAILING), "tests before: 1 failed, 1 passed"),
         (PlanMade("Look.\n"), "plan:\nLook."),
         (call(1), "step 1 act: m, 0.0 s"),
+        (
+            replace(call(1), routing=replace(call(1).routing, connection_calls=("mcp:a/b",))),
+            "step 1 act: m, 0.0 s, ran mcp:a/b",
+        ),
         (tool("{}"), ""),
         (PatchMade(PATCH), "patch: 1 changed"),
         (PatchMade(NO_PATCH), "patch: nothing changed"),

@@ -26,9 +26,17 @@ def test_an_ordinary_name_stays_readable(tool: str, function: str) -> None:
 
 
 @given(server=SERVERS, name=NAMES)
-def test_every_api_takes_the_name(server: str, name: str) -> None:
+def test_every_api_takes_the_name_of_a_servers_tool(server: str, name: str) -> None:
     """Letters, digits, `_` and `-`, at most 64 of them."""
     assert re.fullmatch(r"mcp__[A-Za-z0-9_-]{1,59}", function_name(f"mcp:{server}/{name}"))
+
+
+@given(name=st.text())
+def test_every_api_takes_the_name_of_a_tool_that_a_model_made_up(name: str) -> None:
+    """It stays in the history; a name that is sendable stays as it is."""
+    sent = function_name(name)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", sent)
+    assert function_name(sent) == sent
 
 
 @given(tools=st.sets(st.tuples(SERVERS, NAMES), max_size=20))

@@ -12,6 +12,7 @@ from turnout.agent.loop.steps import Bench, first_number
 from turnout.agent.tools.output import cap
 from turnout.core.events import Event, HistoryCondensed, LoopEnded, ModelCallDone, ModelCallFailed
 from turnout.core.messages import AssistantMessage, Message
+from turnout.core.tools import function_name
 
 __all__ = ["condense", "is_overflow", "is_tight"]
 
@@ -39,10 +40,13 @@ _SUMMARY_TOKENS: Final = 1_200
 
 def is_overflow(failed: ModelCallFailed | None) -> bool:
     """Whether a model refused a call because the conversation is too long for it."""
-    if failed is None or failed.status not in {400, 413}:
-        return False
-    said = failed.error.lower()
-    return failed.code in _OVERFLOW or any(words in said for words in _OVERFLOW_WORDS)
+    match failed:
+        case ModelCallFailed(status=413):
+            return True
+        case ModelCallFailed(status=400, code=code, error=error):
+            return code in _OVERFLOW or any(words in error.lower() for words in _OVERFLOW_WORDS)
+        case _:
+            return False
 
 
 def is_tight(state: LoopState, config: AgentConfig) -> bool:
@@ -113,7 +117,8 @@ def _tell(message: Message) -> str:
     if not isinstance(message, AssistantMessage):
         return f"{message.role}: {said}"
     calls = [
-        f"{call.name} {cap(call.arguments, _LONGEST_MESSAGE).text}" for call in message.tool_calls
+        f"{function_name(call.name)} {cap(call.arguments, _LONGEST_MESSAGE).text}"
+        for call in message.tool_calls
     ]
     return "\n".join([f"assistant: {said}", *calls])
 

@@ -84,7 +84,7 @@ async def _carry_out(
     except ToolError as error:
         output = ToolOutput(str(error), is_error=True)
     except TimeoutError:
-        late = f"{call.name} did not end within {limit:g} s."
+        late = f"{function_name(call.name)} did not end within {limit:g} s."
         output = ToolOutput(late, is_error=True, unsure=writes)
     except SandboxError as error:
         return error

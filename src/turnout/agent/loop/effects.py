@@ -1,10 +1,11 @@
 """What the calls of a run have changed, in short: no summary may forget it."""
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from turnout.agent.tools.surfaces import Surface
-from turnout.core.tools import ToolCall, ToolResult
+from turnout.core.tools import ToolCall, ToolResult, function_name
 
 __all__ = ["Effects"]
 
@@ -31,7 +32,14 @@ class Effects:
         said = result.content.partition("\n")[0]
         mark = "[perhaps] " if result.unsure else ""
         arguments = _short(call.arguments, _CALL)
-        self._lines.append(f"{mark}{call.name} {arguments}: {_short(said, _RESULT)}")
+        name = function_name(call.name)
+        self._lines.append(f"{mark}{name} {arguments}: {_short(said, _RESULT)}")
+
+    def note_connected(self, tools: Iterable[str]) -> None:
+        """Take in the tools of connections that the gateway ran for a reply."""
+        for tool in tools:
+            self._count += 1
+            self._lines.append(f"{function_name(tool)}, for your reply")
 
     def text(self) -> str:
         """Return them oldest first; empty where there are none."""

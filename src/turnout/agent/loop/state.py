@@ -242,6 +242,7 @@ class LoopState:
 
     def _take_turn(self, event: ModelCallDone) -> None:
         self.history.say(event.step, event.message)
+        self.effects.note_connected(event.routing.connection_calls)
         self.turn = Turn(event)
         self.condensed_in_a_row = 0
         self.idle = 0 if self.turn.acts else self.idle + 1

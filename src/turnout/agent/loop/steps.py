@@ -110,7 +110,7 @@ def opening_messages(bench: Bench, state: LoopState) -> tuple[Message, ...]:
 async def plan_step(bench: Bench, state: LoopState) -> AsyncIterator[Event]:
     """Ask for the plan; the last event is a failed call, the plan, or a notice that none came.
 
-    Nothing is yielded where all of that is on record.
+    A reply that is on record already is not asked for again.
     """
     if state.plan_reply is None:
         brief, number = bench.context.brief, first_number(state, "plan")
@@ -119,9 +119,8 @@ async def plan_step(bench: Bench, state: LoopState) -> AsyncIterator[Event]:
         ask = replace(ask, begun=state.begun, seconds=bench.seconds_left)
         async for event in step_with_call(bench.client, bench.context.config, ask):
             yield event
-    reply = state.last
-    if isinstance(reply, ModelCallDone):
-        text = reply.message.content.strip()
+    if state.plan_reply is not None:
+        text = state.plan_reply.message.content.strip()
         yield (
             parse_plan(cap(text, _LONGEST_PLAN).text)
             if text

@@ -129,9 +129,12 @@ class LoopStrategy:
         if state.messages or not state.role.plans or state.plan is not None:
             return
         for _ in range(_PLANS):
-            if state.failed is None or is_conflict(state.failed):
-                async for event in plan_step(bench, state):
-                    yield event
+            if state.failed is not None and not is_conflict(state.failed):
+                break
+            async for event in plan_step(bench, state):
+                yield event
+            if state.failed is None:
+                return
         if state.failed is not None:
             yield call_failure(state.failed)
 

@@ -12,6 +12,7 @@ from turnout.agent.repair.judge import Judge, Judgement
 from turnout.agent.repair.ladder import Rung
 from turnout.agent.repair.localise import Suspects
 from turnout.agent.repair.prompting import Prompter
+from turnout.agent.repair.showing.marks import unmarked
 from turnout.core.clock import Clock
 from turnout.core.events import (
     Event,
@@ -102,6 +103,7 @@ class Attempt:
 
     def _request(self) -> ModelRequest:
         step = self._kit.config.steps["act"]
+        most = self._kit.prompter.most_tokens(self._rung) or self._kit.max_tokens
         sampled = self._rung.temperature > 0
         return ModelRequest(
             self._kit.prompter.messages(self._rung),
@@ -109,7 +111,7 @@ class Attempt:
             RoutingAsk(step.objective, step.task, SessionId(self._kit.run_id)),
             idempotency_key(self._kit.run_id, self._step),
             model=step.model,
-            max_tokens=self._kit.max_tokens,
+            max_tokens=min(most, self._kit.max_tokens),
             temperature=self._rung.temperature,
             top_p=_TOP_P if sampled else None,
             seed=self._rung.seed,
@@ -144,7 +146,7 @@ class Attempt:
     def _graft(self, reply: ModelReply) -> Candidate | Rejected:
         suspects = self._kit.suspects
         result = graft(
-            reply.message.content,
+            unmarked(reply.message.content),
             suspects.modules,
             self._kit.others,
             suspects.targets,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from turnout.sandbox.base import REPO, WORKSPACE
 
-__all__ = ["Frame", "frames"]
+__all__ = ["Frame", "frames", "relative"]
 
 _FORMS = (
     re.compile(r"^(?:E\s+)?([^\s:\"]{1,300}\.\w{1,9}):(\d{1,7})", re.MULTILINE),
@@ -36,12 +36,13 @@ def frames(output: str) -> tuple[Frame, ...]:
         for form in _FORMS
         for match in form.finditer(output)
     ]
-    inside = (Frame(_relative(path), line) for _, path, line in sorted(found))
+    inside = (Frame(relative(path), line) for _, path, line in sorted(found))
     known = (each for each in inside if not each.path.startswith(("/", "../", "node:")))
     return tuple(dict.fromkeys(known))[:_MOST]
 
 
-def _relative(path: str) -> str:
+def relative(path: str) -> str:
+    """Return a path as the workspace has it."""
     for root in (f"{REPO}/", f"{WORKSPACE}/", "./"):
         path = path.removeprefix(root)
     return path

@@ -5,7 +5,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from turnout.agent.repair.frames import Frame, frames
 from turnout.agent.repair.grafting.excerpt import Region, regions
@@ -18,6 +18,7 @@ from turnout.agent.repair.grafting.source import (
     docstring_of,
 )
 from turnout.agent.repair.reading import Sources
+from turnout.agent.repair.showing.marks import errors_by_line
 from turnout.agent.repair.tracing.coverage import Coverage
 from turnout.core.runs import TestReport
 
@@ -26,6 +27,9 @@ __all__ = ["Suspects", "localise"]
 _DEEPEST, _PASSED, _TESTED, _CALLED, _NAMED, _METHOD = 10.0, 4.0, 6.0, 3.0, 4.0, 0.5
 """Weight of: the deepest frame of a traceback, any other; a name that a failing test imports, one
 that it only mentions; a name in the report; a method of a suspected class, as a share."""
+
+_BROKE = 12.0
+"""Weight of a function in which a statement failed that is no `raise`."""
 
 _RUN = 6.0
 """Weight of a function that all failing tests run and no passing one."""
@@ -43,7 +47,7 @@ _HOP = 0.5
 _LONGEST = 2_600
 """Bytes of the longest definition that a small model is to write anew, its docstring aside."""
 
-_REGION, _MOST_REGIONS = 1_500, 3
+_REGION, _MOST_REGIONS = 800, 4
 """Bytes of the lines that it is shown of a longer one, and how many such places."""
 
 _MOST_LINES = 12
@@ -64,9 +68,13 @@ class Suspects:
     longest: int
     """Bytes of the longest of `targets` that is to be written anew."""
     regions: Mapping[Target, tuple[Region, ...]] = field(default_factory=dict)
-    """Of those of `targets` that are too long to be written anew, the lines in question."""
+    """Lines in question of `targets`: where an error was raised, and of `long` ones."""
+    long: frozenset[Target] = frozenset()
+    """Those of `targets` that are too long to be written anew."""
     constants: frozenset[Target] = frozenset()
     """Those of `targets` that are no function."""
+    broken: frozenset[Target] = frozenset()
+    """Those of `targets` in which a statement failed that is no `raise`: their first region."""
     lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The lines in question of each file, most suspected first."""
 
@@ -87,20 +95,26 @@ def localise(
     What tests use that do not fail is suspected less, and what no failing test runs.
     """
     places, coverage = frames(report.output), coverage or Coverage()
+    raised = {path: tuple(lines) for path, lines in errors_by_line(report.output).items()}
     tests = _split(sources.tests, report)
     innocence = Counter(name for node in tests.others for name in used_names([node]))
     weights: dict[Target, float] = defaultdict(float)
     for target, weight in _evidence(sources, prompt, places, tests.failing):
         weights[target] += weight * _doubt(target.name, innocence)
+    broken = frozenset(_broken(sources.modules, raised))
+    for target in broken:
+        weights[target] += _BROKE
     _spread(sources.modules, weights, innocence)
     _count_runs(sources.modules, weights, coverage)
-    return _suspects(sources.modules, weights, _lines(places, coverage))
+    found = _suspects(sources.modules, weights, _lines(places, coverage), raised)
+    return replace(found, broken=broken & found.regions.keys())
 
 
 def _suspects(
     modules: Sequence[Module],
     weights: Mapping[Target, float],
     lines: Mapping[str, tuple[int, ...]],
+    raised: Mapping[str, tuple[int, ...]],
 ) -> Suspects:
     found = {Target(module.path, each.name): (module, each) for module, each in _all(modules)}
     owners = {_owner(target) for target in found}
@@ -112,20 +126,24 @@ def _suspects(
     suspicion = _of_outermost(sizes, weights)
     least = _LEAST * max(suspicion.values(), default=0.0)
     targets = sorted((t for t in suspicion if suspicion[t] > least), key=lambda t: -suspicion[t])
-    long: dict[Target, tuple[Region, ...]] = {}
-    for target in (each for each in targets if sizes[each] > _LONGEST):
-        said = {region for other in long if other.path == target.path for region in long[other]}
-        cut = regions(*found[target], lines.get(target.path, ()), _REGION, _MOST_REGIONS)
-        long[target] = tuple(region for region in cut if region not in said)
-    targets = [target for target in targets if long.get(target, True)]
+    long = frozenset(target for target in targets if sizes[target] > _LONGEST)
+    cuts: dict[Target, tuple[Region, ...]] = {}
+    for target in targets:
+        wanted = (lines if target in long else raised).get(target.path, ())
+        if wanted or target in long:
+            said = {region for other in cuts if other.path == target.path for region in cuts[other]}
+            cut = regions(*found[target], wanted, _REGION, _MOST_REGIONS)
+            cuts[target] = tuple(region for region in cut if region not in said)
+    targets = [target for target in targets if target not in long or cuts[target]]
     best = {target.path: -suspicion[target] for target in reversed(targets)}
     return Suspects(
         tuple(sorted(modules, key=lambda module: best.get(module.path, 0.0))),
         tuple(targets),
         max((sizes[target] for target in targets if target not in long), default=0),
-        {target: cut for target, cut in long.items() if cut},
+        {target: cut for target, cut in cuts.items() if cut},
+        long,
         frozenset(t for t in targets if not isinstance(found[t][1].node, FunctionNode)),
-        {path: numbers[:_MOST_LINES] for path, numbers in lines.items()},
+        lines={path: numbers[:_MOST_LINES] for path, numbers in lines.items()},
     )
 
 
@@ -231,6 +249,14 @@ def _around(module: Module, line: int) -> list[Definition]:
         and each.node.lineno <= line <= (each.node.end_lineno or each.node.lineno)
     ]
     return inside[-1:]
+
+
+def _broken(modules: Sequence[Module], raised: Mapping[str, Sequence[int]]) -> Iterator[Target]:
+    """Yield the functions in which a statement failed by itself, and was not there to fail."""
+    for module in modules:
+        for line in raised.get(module.path, ()):
+            if line <= len(module.line_starts) and "raise" not in module.lines(line, line).split():
+                yield from (Target(module.path, each.name) for each in _around(module, line))
 
 
 def _evidence(

@@ -2,6 +2,7 @@
 
 from importlib.resources import files
 
+from turnout.agent.repair.grafting.excerpt import Region
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.ladder import Ask, Rung
 from turnout.agent.repair.localise import Suspects
@@ -12,8 +13,10 @@ from turnout.agent.repair.showing.code import (
     shown_lines,
     shown_tests,
     shown_texts,
+    statement_text,
     without_body,
 )
+from turnout.agent.repair.showing.marks import errors_by_line
 from turnout.agent.repair.showing.output import shown_errors, shown_output
 from turnout.core.messages import Message, SystemMessage, UserMessage
 from turnout.core.runs import TestReport
@@ -29,6 +32,9 @@ _AROUND_CHARS = 2_500
 _OUTPUT_CHARS = 1_800
 _ERROR_CHARS = 1_200
 _TESTS_CHARS = 3_000
+_CHARS_PER_TOKEN = 3
+_SPARE_TOKENS = 250
+"""In a reply, beside the code that was shown."""
 _FAILING_CHARS = 1_800
 
 
@@ -47,6 +53,7 @@ class Prompter:
         self._suspects = suspects
         self._before = before
         output = shown_output(before.output, _OUTPUT_CHARS)
+        self._errors = errors_by_line(before.output)
         self._output = f"Failing test output:\n```\n{output}\n```"
         size = sum(len(module.data) for module in suspects.modules)
         self.whole = size <= _WHOLE_CHARS
@@ -55,6 +62,12 @@ class Prompter:
     def messages(self, rung: Rung) -> tuple[Message, ...]:
         """Return the whole conversation of one candidate."""
         return SystemMessage(_read("system")), UserMessage(self._question(rung))
+
+    def most_tokens(self, rung: Rung) -> int | None:
+        """Return how long a reply that is about one definition may be; None where it is not."""
+        if rung.target is None:
+            return None
+        return _SPARE_TOKENS + len(self._focus(rung.target, rung.region)) // _CHARS_PER_TOKEN
 
     def _question(self, rung: Rung) -> str:
         if not self._suspects.modules:
@@ -66,12 +79,18 @@ class Prompter:
             if gap is not None:
                 tests = self._tests(_TESTS_CHARS)
                 return self._parts(self._code(gap), tests, _about("rewrite", rung.target))
+        code = self._focus(rung.target, rung.region)
+        ask = _about("name" if rung.ask == "rewrite" else rung.ask, rung.target)
         if rung.region is not None:
-            code = shown_lines(self._suspects, rung.target, rung.region)
-        else:
-            code = shown_definition(self._suspects, rung.target)
-        ask = "name" if rung.ask == "rewrite" else rung.ask
-        return self._parts(*self._failure(), code, _about(ask, rung.target))
+            said = statement_text(self._suspects, rung.target, rung.region)
+            ask = ask.replace("{code}", said)
+        return self._parts(*self._failure(), code, ask)
+
+    def _focus(self, target: Target, region: Region | None) -> str:
+        errors = self._errors.get(target.path, {})
+        if region is not None:
+            return shown_lines(self._suspects, target, region, errors)
+        return shown_definition(self._suspects, target, errors)
 
     def _failure(self) -> list[str]:
         """Return the failing tests and what they say."""

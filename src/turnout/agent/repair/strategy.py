@@ -113,9 +113,7 @@ class RepairStrategy:
         )
         ladder = Ladder(
             work.samples - work.done,
-            suspects.targets,
-            suspects.regions,
-            constants=suspects.constants,
+            suspects,
             whole=prompter.whole,
             seed=_SEEDS_APART * (brief.attempt - 1),
             greedy=brief.attempt in (1, config.escalate_after + 1),

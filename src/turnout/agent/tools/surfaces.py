@@ -19,7 +19,7 @@ from turnout.agent.tools.run_tests import RunTests
 from turnout.agent.tools.search_files import SearchFiles
 from turnout.agent.tools.write_file import WriteFile
 from turnout.core.tasks import SurfaceName
-from turnout.core.tools import MCP, Tool
+from turnout.core.tools import MCP, Tool, function_name
 from turnout.errors import ConfigError
 
 __all__ = ["EXTRA_TOOLS", "SURFACES", "Surface", "check_tools", "surface_of"]
@@ -41,12 +41,14 @@ class Surface:
         return tuple(tool.spec for tool in self.tools)
 
     def find(self, name: str) -> AgentTool | None:
-        """Return the tool of that name; None where the surface has none.
+        """Return the tool of that name, or that models know by it; None where there is none.
 
         A server's tool is found also where the server, in a later process, does not list it.
         """
-        gone = GoneTool(name) if name.startswith(MCP) else None
-        return next((tool for tool in self.tools if tool.spec.name == name), gone)
+        for tool in self.tools:
+            if name in {tool.spec.name, function_name(tool.spec.name)}:
+                return tool
+        return GoneTool(name) if name.startswith(MCP) else None
 
 
 SURFACES: Mapping[SurfaceName, Surface] = {

@@ -58,9 +58,14 @@ def read_completion(text: str) -> tuple[Completion, RequestId]:
         reply=reply,
         native=None if native is None else Native(**native),
         usage=Usage(**kept["usage"]),
-        report=RoutingReport(**kept["report"]),
+        report=_report(kept["report"]),
     )
     return completion, RequestId(kept["request_id"])
+
+
+def _report(fields: dict[str, Any]) -> RoutingReport:
+    called = tuple(fields.pop("connection_calls", ()))
+    return RoutingReport(**fields, connection_calls=called)
 
 
 def _usage(fields: dict[str, Any] | None) -> Usage | None:

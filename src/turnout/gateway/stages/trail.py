@@ -129,6 +129,7 @@ class Trail:
             caches=serving.caching != "none",
             kept_warm=decision.kept_warm and not self.fallback,
             context_tokens=serving.context_window,
+            connection_calls=tuple(call.full_name for call in self.connection_calls),
         )
 
     def receipt(self, ended: float) -> Receipt:

@@ -24,4 +24,5 @@ def write_report(report: RoutingReport) -> dict[str, JsonValue]:
         "caches": report.caches,
         "kept_warm": report.kept_warm,
         "context_tokens": report.context_tokens,
+        "connection_calls": report.connection_calls,
     }

@@ -152,7 +152,7 @@ class HostedDriver:
         history = found.history
         if history is not None:
             sandbox.differ = lambda made: collect_patch(
-                self, made, history, found.commit, under=found.under
+                self, made, history, found.commit, under=found.sent
             )
         return sandbox
 

@@ -28,7 +28,7 @@ from turnout.sandbox.rooms.room import SCRATCH_TEXT, inside_program, opened_room
 from turnout.sandbox.workspace.folders import private, short_hash
 from turnout.sandbox.workspace.process import run_program
 
-__all__ = ["Reach", "discovered", "find_reach", "rules_for", "rules_for_files"]
+__all__ = ["Reach", "discovered", "find_reach", "rules_for", "rules_for_files", "to_public"]
 
 _SEEN_TIMEOUT = 120.0
 _RETRIES = "2"
@@ -166,7 +166,7 @@ async def discovered(starter: BareStarter, reach: Reach, settings: PipSettings) 
     _, urls = _hidden(settings.places)
     pages = _pages(settings, urls)
     try:
-        told, inner = await _ask(starter, _to_public(reach.egress), pages)
+        told, inner = await _ask(starter, to_public(reach.egress), pages)
         if inner:
             told, _ = await _ask(starter, reach.egress, pages)
     except (UnfitError, SandboxError, ConfigError, ValidationError) as error:
@@ -192,7 +192,7 @@ async def _ask(
     return _ALL_TOLD.validate_json(result.stdout), refused
 
 
-def _to_public(egress: Egress) -> Egress:
+def to_public(egress: Egress) -> Egress:
     """Return the same without what is not public: who answers then is not one of our own."""
     return replace(egress, rules=tuple(replace(rule, private=False) for rule in egress.rules))
 

@@ -7,16 +7,18 @@ nothing else. What it leaves in the workspace and in `/venv` is kept, but no fil
 
 import json
 from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
-from turnout.errors import UnfitError
+from turnout.errors import SandboxUnavailableError, UnfitError
 from turnout.sandbox.bare import BASE_GIT, BASE_MORE, BASE_TREE, BASE_VENV
 from turnout.sandbox.base import PROJECT, REPO, VENV, Command, CommandResult, Mount
 from turnout.sandbox.mirrors.packages import packages_egress
+from turnout.sandbox.mirrors.reach import to_public
 from turnout.sandbox.rooms.disk import within_disk
 from turnout.sandbox.rooms.room import SCRATCH, Room, inside_program, last_words, opened_room
 from turnout.sandbox.setup.keeping import Keeping, Listed
@@ -115,10 +117,8 @@ class _Setup:
         ]
         mounts = [Mount(str(source), target) for source, target in shown]
         mounts.append(Mount(str(readable(folder / "venv")), VENV, writable=True))
-        egress = await packages_egress(self._tools.state_dir)
-        async with opened_room(
-            self._tools.starter, mounts, workspace="from_base", egress=egress
-        ) as room:
+        async with AsyncExitStack() as stack:
+            room = await self._room(stack, mounts)
             _check(await room.sandbox.run(Command(_COPY, cwd="/", timeout=_LOOK_SECONDS)))
             _check(await room.run("relocate.py", VENV, PROJECT, REPO))
             _check(await room.run(_MADE_PY, "remember", REPO, _MEMORY, timeout=_LOOK_SECONDS))
@@ -130,6 +130,16 @@ class _Setup:
             _check(await room.run("venv.py", "finish", VENV, PROJECT, stdin=plugin))
             told = await self._told(room)
             return await self._kept(room, folder, told)
+
+    async def _room(self, stack: AsyncExitStack, mounts: Sequence[Mount]) -> Room:
+        """Open a sandbox that reaches as much of the mirrors as one of its kind can."""
+        starter = self._tools.starter
+        mirrors = await packages_egress(self._tools.state_dir)
+        for egress in (mirrors, to_public(mirrors)):
+            room = opened_room(starter, mounts, workspace="from_base", egress=egress)
+            with suppress(SandboxUnavailableError):
+                return await stack.enter_async_context(room)
+        return await stack.enter_async_context(opened_room(starter, mounts, workspace="from_base"))
 
     async def _told(self, room: Room) -> _Told:
         arguments = ("tell", REPO, BASE_GIT, self._beneath.commit, _MEMORY, _LISTING)

@@ -65,12 +65,15 @@ async def test_a_request_goes_on_from_the_one_before() -> None:
     assert all(request.tools == asked[0].tools for request in asked)
 
 
-async def test_a_refusal_for_length_is_answered_by_a_summary() -> None:
+@pytest.mark.parametrize(
+    "refusal", [TOO_LONG, Refusal(413, "The body is larger than 32 MiB.", "request_too_large")]
+)
+async def test_a_refusal_for_length_is_answered_by_a_summary(refusal: Refusal) -> None:
     """The step is made again; where that fits the run goes on."""
 
     def short_enough(request: ModelRequest) -> Turn | Refusal:
         said = sum(len(message.content) for message in request.messages)
-        return FINISH if said < 9_000 else TOO_LONG
+        return FINISH if said < 9_000 else refusal
 
     files = {f"{n}.py": f"{n}" * 4_000 for n in range(3)}
     turns: list[Answer] = [*(reads(f"{n}.py") for n in range(3)), short_enough, short_enough]

@@ -1,16 +1,13 @@
 """A run whose service ended goes on as if it had not: cut after every event of its record."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
-from tests.unit.agent.workshop import RUN
+from tests.unit.agent.resuming import FILES, Gateway, Story, interrupted
 
-from turnout.agent.approval import Approver, Unattended
-from turnout.agent.base import AgentConfig, Brief, StepConfig
-from turnout.agent.loop import LoopStrategy
-from turnout.agent.wire import encode_request
+from turnout.agent.approval import Unattended
+from turnout.agent.base import AgentConfig, StepConfig
 from turnout.core.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -20,25 +17,18 @@ from turnout.core.events import (
     ModelCallDone,
     ModelCallFailed,
     ModelCallIntended,
+    Notice,
     ToolCallDone,
     ToolCallIntended,
 )
-from turnout.core.inference import ModelReply, ModelRequest
 from turnout.core.money import Micros
-from turnout.core.tasks import SurfaceName
 from turnout.errors import GatewayError
-from turnout.sandbox.base import CommandResult
-from turnout.testing.clock import FrozenClock
-from turnout.testing.model_client import Answer, ScriptedModelClient
-from turnout.testing.recorded import history_faults
-from turnout.testing.sandbox import FakeFile, ScriptedSandbox, result
 from turnout.testing.turns import Call, Refusal, Turn
 
 pytestmark = pytest.mark.cases
 
 CONFLICT = (None, GatewayError("Another request.", status=409, code="idempotency_conflict"))
 
-FILES = {"a.py": "x = 1\n", "b.py": "y = 1\n", "long.py": "z\n" * 2_000, "log": ""}
 READ = Call("read_file", {"path": "a.py"})
 EDIT = Call("edit_file", {"path": "a.py", "old": "x = 1", "new": "x = 2"})
 LOUD = Call("run", {"command": "loud >> log"})
@@ -53,84 +43,12 @@ LOUD_TURNS = (
 TOO_LONG = Refusal(400, "This model's maximum context length is 4096 tokens.", "bad_request")
 
 
-class Gateway:
-    """A model behind a gateway, which answers a request as it did when it came before."""
-
-    def __init__(self, turns: Sequence[Answer]) -> None:
-        self._client = ScriptedModelClient(*turns)
-        self.known: dict[str, tuple[ModelRequest | None, ModelReply | GatewayError]] = {}
-        self.changed: list[str] = []
-        """Keys that came again with another request."""
-        self.faults: list[str] = []
-        """Of the histories that were sent."""
-
-    async def call(self, request: ModelRequest) -> ModelReply:
-        """Answer; only an answer that is none is not kept."""
-        self.faults += history_faults(json.loads(encode_request(request))["messages"])
-        known = self.known.get(request.idempotency_key)
-        if known is None:
-            known = request, await self._ask(request)
-            self.known[request.idempotency_key] = known
-        if known[0] not in (request, None):
-            self.changed.append(request.idempotency_key)
-        if isinstance(known[1], GatewayError):
-            raise known[1]
-        return known[1]
-
-    async def _ask(self, request: ModelRequest) -> ModelReply | GatewayError:
-        try:
-            return await self._client.call(request)
-        except GatewayError as error:
-            return error
-        except AssertionError:
-            # A run that lost a result to a crash may take a step more than the script has.
-            return await ScriptedModelClient(Turn("Done.", (FINISH,))).call(
-                replace(request, call_kind="act")
-            )
-
-
 class Refuses:
     """Lets nothing through but edits."""
 
     async def decide(self, asked: ApprovalAsked) -> ApprovalGiven:
         """Decide by the name of the tool."""
         return ApprovalGiven(asked.step, asked.call.id, asked.call.name != "run", "ada", "No.")
-
-
-@dataclass(frozen=True)
-class Story:
-    """A run whose record is cut."""
-
-    turns: Sequence[Answer]
-    surface: SurfaceName = "shell"
-    config: AgentConfig = field(default_factory=AgentConfig)
-    approver: Approver | None = None
-    seconds: float = 0.0
-    """Wall time of its work before."""
-
-    async def told(
-        self, gateway: Gateway, files: Mapping[str, FakeFile | str], record: Sequence[Event] = ()
-    ) -> tuple[list[Event], list[dict[str, FakeFile]], ScriptedSandbox]:
-        """Return what follows a record, the files as each event found them, and the sandbox."""
-        sandbox = ScriptedSandbox(files, run_id=RUN)
-        sandbox.answer("loud", lambda _: shout(sandbox))
-        strategy = LoopStrategy(
-            gateway, sandbox, self.config, FrozenClock(), approver=self.approver
-        )
-        brief = Brief(RUN, "Fix a.py.", self.surface, "pytest", None, ("test_a.py",))
-        brief = replace(brief, seconds=self.seconds)
-        events: list[Event] = []
-        seen: list[dict[str, FakeFile]] = []
-        async for event in strategy.run(brief, record):
-            events.append(event)
-            seen.append(dict(sandbox.files))
-        return events, seen, sandbox
-
-
-def shout(sandbox: ScriptedSandbox) -> CommandResult:
-    """Print much, and leave a line in the log."""
-    sandbox.files["log"] = FakeFile(sandbox.files["log"].data + b"x\n")
-    return result(b"w" * 9_000, code=1)
 
 
 STORIES: Mapping[str, Story] = {
@@ -184,20 +102,6 @@ STORIES: Mapping[str, Story] = {
     "too many steps": Story([Turn("Hm.", (READ,))] * 3, config=AgentConfig(max_steps=3)),
 }
 """Every way in which a loop yields events."""
-
-
-def interrupted(record: Sequence[Event]) -> ToolCallIntended | None:
-    """Return the call at the end of a record that may have been made, and has no result."""
-    done = {event.result.call_id for event in record if isinstance(event, ToolCallDone)}
-    writes = {"edit_file", "apply_patch", "run"}
-    left = [
-        event
-        for event in record
-        if isinstance(event, ToolCallIntended)
-        and event.call.id not in done
-        and event.call.name in writes
-    ]
-    return left[0] if left else None
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -274,6 +178,19 @@ async def test_an_interrupted_command_is_told_of_in_a_summary() -> None:
     told = [event.text for event in followed if isinstance(event, HistoryCondensed)]
     assert told
     assert all('[perhaps] run {"command": "loud >> log"}: Interrupted' in text for text in told)
+
+
+async def test_what_the_service_itself_puts_on_record_changes_nothing() -> None:
+    """Notices, connections and the like stand between the loop's own events."""
+    story = STORIES["edits, a long output and a text"]
+    gateway = Gateway(story.turns)
+    whole, seen, _ = await story.told(gateway, FILES)
+    for cut in range(1, len(whole)):
+        if interrupted(whole[:cut]) is None:
+            record = [each for event in whole[:cut] for each in (event, Notice("By the way."))]
+            followed, _, _ = await story.told(gateway, seen[cut - 1], record)
+            assert [*whole[:cut], *followed] == whole, cut
+    assert gateway.changed == []
 
 
 async def test_no_person_is_asked_twice() -> None:

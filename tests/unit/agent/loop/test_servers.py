@@ -115,7 +115,7 @@ async def test_whatever_goes_wrong_is_a_result_and_no_summary_forgets_it() -> No
     intended = [e.call for e in finished.events if isinstance(e, ToolCallIntended)]
     for call, result in zip(intended, done, strict=True):
         effects.note(call, result)
-    assert effects.text().count("mcp:notes/") == 4
+    assert effects.text().count("mcp__notes__") == 4
 
 
 async def test_a_name_or_an_argument_that_is_wrong_is_told_in_the_models_own_words() -> None:
@@ -125,6 +125,15 @@ async def test_a_name_or_an_argument_that_is_wrong_is_told_in_the_models_own_wor
     assert "Did you mean `mcp__notes__write`?" in finished.results[0]
     assert "The arguments of mcp__notes__write cannot be used" in finished.results[1]
     assert "mcp:" not in "".join(finished.results)
+
+
+async def test_a_call_that_is_written_as_text_is_no_answer() -> None:
+    """The model is told to make it a real one."""
+    text = 'I will.\n```json\n{"name": "mcp__notes__write", "arguments": {"text": "a"}}\n```'
+    servers, client = notes(), ScriptedModelClient(Turn(text), Turn(calls=(WRITE,)), DONE)
+    finished = await workshop(servers).work(client)
+    assert (finished.end.answer, finished.results) == ("Done.", ["wrote milk"])
+    assert "as text" in client.asked("act")[1].messages[-1].content
 
 
 async def test_a_long_result_is_read_on_by_the_model() -> None:

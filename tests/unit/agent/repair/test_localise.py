@@ -5,6 +5,7 @@ from textwrap import dedent
 import pytest
 
 from turnout.agent.repair.frames import Frame, frames
+from turnout.agent.repair.grafting.excerpt import Region
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.grafting.source import Module, parse_module
 from turnout.agent.repair.localise import Suspects, localise
@@ -151,7 +152,7 @@ def test_what_is_too_long_to_be_written_anew_is_told_apart() -> None:
     sources = Sources((module,), (test,), {})
     report = failing("test_code.py::test_it", output="code.py:77: in broken\n")
     found = localise(sources, "", report, Coverage({"code.py": {90: 0.5, 80: 1.0, 2: 0.4}}))
-    assert list(found.regions) == [Target("code.py", "broken")]
+    assert found.long == set(found.regions) == {Target("code.py", "broken")}
     assert any(each.first <= 77 <= each.last for each in found.regions[found.targets[0]])
     assert found.targets == (Target("code.py", "broken"), Target("code.py", "helper"))
     assert found.longest < 100
@@ -167,6 +168,18 @@ def test_what_a_failing_test_runs_alone_comes_before_what_it_names() -> None:
     report = failing("test_code.py::test_broken")
     assert localise(sources, "", report).targets[0].name == "broken"
     assert localise(sources, "", report, ran).targets[0].name == "other"
+
+
+def test_where_an_error_was_raised_the_statement_is_in_question() -> None:
+    """Also in a function that is not long; frames that were only passed are not."""
+    module = parsed(
+        "code.py", "def a(x):\n    y = b(x)\n    return y\n\ndef b(x):\n    return x[0]\n"
+    )
+    test = parsed("test_code.py", "from code import a\n\ndef test_it():\n    a([])\n")
+    output = "code.py:2: in a\nE   IndexError: no\ncode.py:6: IndexError\n"
+    report = failing("test_code.py::test_it", output=output)
+    found = localise(Sources((module,), (test,), {}), "", report)
+    assert found.regions == {Target("code.py", "b"): (Region(6, 6, 6, 6),)}
 
 
 def test_a_function_in_a_function_counts_as_the_outer_one() -> None:
@@ -192,3 +205,15 @@ def test_constants_come_behind_functions() -> None:
     ran = Coverage({"code.py": {4: 1.0}})
     found = localise(sources, "", failing("test_code.py::test_a"), ran)
     assert found.targets == (Target("code.py", "used"), Target("code.py", "LIMIT"))
+
+
+def test_a_statement_that_failed_by_itself_weighs_more_than_a_raise() -> None:
+    """What raises an error on purpose is often right to do so."""
+    code = "def a(x):\n    return x[0]\n\ndef b(x):\n    raise KeyError(x)\n"
+    module = parsed("code.py", code)
+    test = parsed("test_code.py", "def test_it():\n    pass\n")
+    output = "E   IndexError: no\ncode.py:2: IndexError\nE   KeyError: no\ncode.py:5: KeyError\n"
+    report = failing("test_code.py::test_it", output=f"{output}code.py:99: KeyError\n")
+    found = localise(Sources((module,), (test,), {}), "", report)
+    assert [each.name for each in found.targets] == ["a", "b"]
+    assert found.broken == {Target("code.py", "a")}

@@ -212,7 +212,7 @@ async def test_a_prompt_that_names_a_definition_shows_it_last() -> None:
     text = done.client.requests[3].messages[-1].content
     assert "def test_add" in text
     code = "# file: calc.py\n```python\ndef add(a, b):\n    return a - b\n```"
-    assert text.partition(code)[2].strip().startswith("The bug is most likely in `add` in calc.py.")
+    assert text.partition(code)[2].strip().startswith("The bug is most likely in `add` in calc.py:")
     assert "half" not in text
 
 
@@ -399,4 +399,4 @@ async def test_a_function_too_long_to_be_written_anew_is_mended_in_place(edit: s
     text = done.client.requests[0].messages[-1].content
     assert "\ntotal = a - b\nreturn total\n```" in text
     assert "x250 = 250" not in text
-    assert "in these lines of `add`" in text
+    assert "in this statement:\n\n```python\ntotal = a - b\n```" in text

@@ -261,10 +261,11 @@ async def test_where_no_receipt_was_written_the_key_is_free():
 
 @given(st.lists(PARTS, max_size=4).map(tuple), OBJECTS, st.sampled_from(["stop", "length"]))
 def test_an_answer_is_given_again_as_it_was(parts, body, finish):
-    """Whatever a model wrote, native form included."""
+    """Whatever a model wrote and the gateway ran, native form included."""
+    report = replace(REPORT, connection_calls=("mcp:tracker/find",) * len(parts))
     reply = Reply(parts, finish, Usage(1, 2, 3, 4, True), "END")
     for native in (Native("messages", body, "name"), None):
-        given_once = Completion(reply, native, Usage(5), REPORT)
+        given_once = Completion(reply, native, Usage(5), report)
         assert read_completion(write_completion(given_once, RequestId("r"))) == (given_once, "r")
 
 

@@ -23,7 +23,7 @@ class Workspace:
     """A checkout that a command is run in."""
 
     def __init__(self, folder: Path) -> None:
-        content = {"a.txt": "1\n", "src/a.py": "", "gone": "x", "lib/deep/b.py": "b\n"}
+        content = {"a.txt": "1\n", "src/a.py": "", "gone": "x", "kept": "", "lib/deep/b.py": "b\n"}
         self.repository = TinyRepository(folder / "repo", content)
         self.root = self.repository.path
         self.commit = self.repository.head
@@ -69,14 +69,17 @@ def test_what_a_command_makes_is_listed_and_ignored(tmp_path):
 
 
 def test_changes_to_files_of_the_commit_are_named_and_not_listed(tmp_path):
-    """Whether they were written, removed or made another kind of thing."""
+    """Whether they were written or removed; one that was written anew is the same."""
     workspace = Workspace(tmp_path)
     workspace.remember()
     (workspace.root / "a.txt").write_text("22\n")
     (workspace.root / "gone").unlink()
+    (workspace.root / "kept").unlink()
+    os.mkfifo(workspace.root / "kept")
     (workspace.root / "src" / "a.py").chmod(0o755)
+    (workspace.root / "lib" / "deep" / "b.py").write_text("b\n")
     facts, listed = workspace.tell()
-    assert (facts["changed"], listed) == (["a.txt", "gone", "src/a.py"], set())
+    assert (facts["changed"], listed) == (["a.txt", "gone", "kept", "src/a.py"], set())
 
 
 def test_the_rules_are_those_of_git(tmp_path):

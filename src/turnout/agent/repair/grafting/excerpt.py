@@ -6,17 +6,22 @@ The lines are whole statements, so that a reply to them parses by itself.
 import ast
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Final
 
-from turnout.agent.repair.grafting.reply import Block
-from turnout.agent.repair.grafting.source import Definition, FunctionNode, Module, first_line
+from turnout.agent.repair.grafting.source import (
+    Definition,
+    FunctionNode,
+    Module,
+    first_line,
+    parse_text,
+)
 
 __all__ = ["Region", "regions", "replaced"]
 
 _MOST_LINES: Final = 100
-"""Lines of a reply that are compared with the file; a longer one replaces all."""
+"""Lines of a reply that are compared with the file; a longer one is like none."""
 _COMPARED: Final = 100
 """Characters of a line that are compared."""
 _UNLIKE: Final = 0.75
@@ -29,6 +34,9 @@ class Region:
 
     first: int
     last: int
+    begin: int = 0
+    """The first line of the statement in question, or of its head where it has a body."""
+    end: int = 0
 
 
 def regions(
@@ -36,30 +44,30 @@ def regions(
 ) -> tuple[Region, ...]:
     """Return up to `most` regions of at most about `limit` bytes, one around each `wanted` line.
 
-    A line that an earlier region holds makes none; without any line it is the start.
+    A line that an earlier region holds makes none, and none outside; where no line is wanted it is
+    the end.
     """
     found: list[Region] = []
-    for line in wanted:
+    lines = list(wanted) or [_last_line(each)]
+    for line in lines:
         if len(found) == most:
             break
         if not any(region.first <= line <= region.last for region in found):
             region = _around(module, each, line, limit)
             found += [] if region is None else [region]
-    if not found:
-        start = _around(module, each, _body_line(each), limit)
-        found += [] if start is None else [start]
     return tuple(found)
 
 
-def replaced(module: Module, region: Region, name: str, block: Block) -> bytes | None:
-    """Return the file with the code of `block` in place of the lines of `region`.
+def replaced(module: Module, region: Region, name: str, code: str) -> bytes | None:
+    """Return the file with `code` in place of the lines of `region` that it is most like.
 
-    A block that is like a part of the region takes the place of that part only. None where the
-    encoding of the file cannot hold the text.
+    Code that is like none takes the place of the statement in question. None where the encoding of
+    the file cannot hold the text.
     """
     old = module.lines(region.first, region.last).splitlines()
-    new = _code(block, name).splitlines()
-    start, end = _likest([line.strip() for line in old], [line.strip() for line in new])
+    new = _unwrapped(code, name).splitlines()
+    part = _likest([line.strip() for line in old], [line.strip() for line in new])
+    start, end = part or (region.begin - region.first, region.end - region.first + 1)
     margin, indent = _leading(new[0]), _leading(old[min(start, len(old) - 1)])
     lines = [*old[:start], *(_moved(line, margin, indent) for line in new), *old[end:]]
     starts = (*module.line_starts, len(module.data))
@@ -71,14 +79,14 @@ def replaced(module: Module, region: Region, name: str, block: Block) -> bytes |
     return module.data[:head] + text + module.data[rest:]
 
 
-def _likest(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """Return where in `old` the lines are that `new` is most like; all of it if like none.
+def _likest(old: Sequence[str], new: Sequence[str]) -> tuple[int, int] | None:
+    """Return where in `old` the lines are that `new` is most like; None if it is like none.
 
     The cheapest way to make `new` of a part of `old`: lines left out or added cost 1 each, and a
     changed one the more the less it is like before.
     """
     if len(new) > _MOST_LINES:
-        return 0, len(old)
+        return None
     row = [(0.0, at) for at in range(len(old) + 1)]
     for line in new:
         above, row = row, [(row[0][0] + 1, 0)]
@@ -92,7 +100,7 @@ def _likest(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
                 )
             )
     cost, start, end = min((cost, start, end) for end, (cost, start) in enumerate(row))
-    return (start, end) if end > start and cost < _UNLIKE * len(new) else (0, len(old))
+    return (start, end) if end > start and cost < _UNLIKE * len(new) else None
 
 
 def _likeness(one: str, other: str) -> float:
@@ -101,13 +109,13 @@ def _likeness(one: str, other: str) -> float:
     return SequenceMatcher(None, one[:_COMPARED], other[:_COMPARED], autojunk=False).ratio()
 
 
-def _code(block: Block, name: str) -> str:
-    """Return the code of a block; of one that is wrapped into the definition, what is in it."""
-    code = block.code.strip("\n")
-    outer = block.tree.body[0] if len(block.tree.body) == 1 else None
+def _unwrapped(code: str, name: str) -> str:
+    """Return code; of what is wrapped into the definition `name`, only what is in it."""
+    tree = parse_text(code)
+    outer = tree.body[0] if tree is not None and len(tree.body) == 1 else None
     if not isinstance(outer, FunctionNode) or outer.name != name.rpartition(".")[2]:
-        return code
-    lines = block.code.split("\n")[first_line(outer.body[0]) - 1 : outer.end_lineno]
+        return code.strip("\n")
+    lines = code.split("\n")[first_line(outer.body[0]) - 1 : outer.end_lineno]
     return textwrap.dedent("\n".join(lines))
 
 
@@ -129,6 +137,7 @@ def _around(module: Module, each: Definition, line: int, limit: int) -> Region |
         return None
     fitting = [link for link in chain if _size(module, _span(link[0][link[1]])) <= limit]
     body, index = fitting[0] if fitting else chain[-1]
+    asked = _head(chain[-1][0][chain[-1][1]])
     first, last = index, index
     while True:
         wider = [(first - 1, last), (first, last + 1)]
@@ -138,7 +147,8 @@ def _around(module: Module, each: Definition, line: int, limit: int) -> Region |
             if a >= 0 and b < len(body) and _size(module, _joined(body[a : b + 1])) <= limit
         ]
         if not wider:
-            return _joined(body[first : last + 1])
+            region = _joined(body[first : last + 1])
+            return replace(region, begin=asked.first, end=asked.last)
         # The shorter side first, so that the line stays in the middle.
         first, last = min(wider, key=lambda pair: abs((index - pair[0]) - (pair[1] - index)))
 
@@ -177,6 +187,13 @@ def _span(node: ast.stmt) -> Region:
     return Region(first_line(node), node.end_lineno or node.lineno)
 
 
+def _head(node: ast.stmt) -> Region:
+    """Return the lines of a statement, without its body if it has one."""
+    span, bodies = _span(node), _bodies(node)
+    inner = min((first_line(body[0]) for body in bodies), default=span.last + 1)
+    return Region(span.first, max(span.first, inner - 1))
+
+
 def _joined(body: Sequence[ast.stmt]) -> Region:
     return Region(_span(body[0]).first, _span(body[-1]).last)
 
@@ -186,6 +203,6 @@ def _size(module: Module, region: Region) -> int:
     return starts[region.last] - starts[region.first - 1]
 
 
-def _body_line(each: Definition) -> int:
+def _last_line(each: Definition) -> int:
     node = each.node
     return first_line(node.body[-1]) if isinstance(node, FunctionNode | ast.ClassDef) else 0

@@ -8,7 +8,7 @@ from typing import Literal
 from turnout.agent.repair.grafting.editing import edited
 from turnout.agent.repair.grafting.excerpt import Region, replaced
 from turnout.agent.repair.grafting.matching import Match, Target, match_block
-from turnout.agent.repair.grafting.reply import Block, python_blocks, search_replaces
+from turnout.agent.repair.grafting.reply import first_block, python_blocks, search_replaces
 from turnout.agent.repair.grafting.rewrite import is_elided, is_same
 from turnout.agent.repair.grafting.source import Module, parse_text
 from turnout.agent.repair.grafting.splice import spliced
@@ -68,8 +68,9 @@ def graft(
     """
     edits = search_replaces(reply)
     blocks = python_blocks(reply, cut=cut)
-    if place is not None and blocks and not edits:
-        return _in_place(place, modules, blocks[0])
+    code = first_block(reply) if place is not None and not edits else ""
+    if place is not None and code:
+        return _in_place(place, modules, code)
     parsed = {module.path: module.data for module in modules}
     files = dict(edited({**others, **parsed}, edits))
     broken = [path for path in files if path in parsed and parse_text(files[path]) is None]
@@ -95,9 +96,9 @@ def graft(
     return Rejected("no_code", "It holds no complete block of code.")
 
 
-def _in_place(place: Place, modules: Sequence[Module], block: Block) -> Candidate | Rejected:
+def _in_place(place: Place, modules: Sequence[Module], code: str) -> Candidate | Rejected:
     module = next(each for each in modules if each.path == place.target.path)
-    data = replaced(module, place.region, place.target.name, block)
+    data = replaced(module, place.region, place.target.name, code)
     tree = None if data is None else parse_text(data)
     if data is None or tree is None:
         return Rejected("broken", f"{module.path} would no longer parse.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from turnout.agent.repair.grafting.source import parse_text
 
-__all__ = ["Block", "SearchReplace", "python_blocks", "search_replaces"]
+__all__ = ["Block", "SearchReplace", "first_block", "python_blocks", "search_replaces"]
 
 _MAX_CHARS = 40_000
 """More than any reply that was asked for; what follows is not read."""
@@ -59,6 +59,12 @@ def python_blocks(text: str, *, cut: bool = False) -> tuple[Block, ...]:
             named = _PATH.match(code)
             found.append(Block(code, tree, named[1] if named else None))
     return tuple(found)
+
+
+def first_block(text: str) -> str:
+    """Return the first fenced block, whatever is in it; empty where none holds anything."""
+    pieces = (textwrap.dedent(piece).rstrip() for piece in _FENCE.findall(_plain(text)))
+    return next((piece for piece in pieces if piece.strip()), "")
 
 
 def search_replaces(text: str) -> tuple[SearchReplace, ...]:

@@ -17,6 +17,7 @@ from turnout.agent.repair.grafting.source import (
 )
 from turnout.agent.repair.localise import Suspects
 from turnout.agent.repair.plain import as_text
+from turnout.agent.repair.showing.marks import marked
 from turnout.agent.repair.showing.windows import window
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "shown_lines",
     "shown_tests",
     "shown_texts",
+    "statement_text",
     "without_body",
 ]
 
@@ -129,6 +131,12 @@ def shown_tests(
     return "\n\n".join(pieces)
 
 
+def statement_text(suspects: Suspects, target: Target, region: Region) -> str:
+    """Return the statement of a region that is in question, at the left margin."""
+    module, _ = _found(suspects, target)
+    return textwrap.dedent(_marked(module, Region(region.begin, region.end), {})).rstrip()
+
+
 def _windows(module: Module, shown: Sequence[Definition], wanted: Sequence[int], limit: int) -> str:
     """Return definitions, those with `wanted` lines first, each around these if it is long."""
     spans = [(each.node.lineno, each.node.end_lineno or each.node.lineno) for each in shown]
@@ -147,18 +155,23 @@ def _windows(module: Module, shown: Sequence[Definition], wanted: Sequence[int],
     return "\n\n".join(texts)
 
 
-def shown_definition(suspects: Suspects, target: Target) -> str:
-    """Return a definition, and the heads of the classes and functions around it."""
+def shown_definition(suspects: Suspects, target: Target, errors: Mapping[int, str]) -> str:
+    """Return a definition, and the heads of the classes and functions around it.
+
+    The lines of the file in which there were `errors` are marked.
+    """
     module, each = _found(suspects, target)
     around = [other for other in module.definitions if each.name.startswith(f"{other.name}.")]
     heads = [f"{_signature(module, other)}\n" for other in around if other.start < each.start]
-    return _piece(target.path, "".join([*heads, _brief(module, each)]), "python")
+    return _piece(target.path, "".join([*heads, _brief(module, each, errors)]), "python")
 
 
-def shown_lines(suspects: Suspects, target: Target, region: Region) -> str:
-    """Return some lines of a definition, at the left margin."""
+def shown_lines(
+    suspects: Suspects, target: Target, region: Region, errors: Mapping[int, str]
+) -> str:
+    """Return some lines of a definition, at the left margin, those with `errors` marked."""
     module, _ = _found(suspects, target)
-    text = textwrap.dedent(module.lines(region.first, region.last).replace("\r\n", "\n"))
+    text = textwrap.dedent(_marked(module, region, errors))
     place = f"{target.path}, lines {region.first} to {region.last}, in `{target.name}`"
     return _piece(place, text, "python")
 
@@ -179,14 +192,22 @@ def _found(suspects: Suspects, target: Target) -> tuple[Module, Definition]:
     return module, [each for each in module.definitions if each.name == target.name][-1]
 
 
-def _brief(module: Module, each: Definition) -> str:
+def _marked(module: Module, region: Region, errors: Mapping[int, str]) -> str:
+    text = module.lines(region.first, region.last).replace("\r\n", "\n")
+    inside = {line - region.first + 1: error for line, error in errors.items()}
+    return "".join(marked(text.splitlines(keepends=True), inside))
+
+
+def _brief(module: Module, each: Definition, errors: Mapping[int, str]) -> str:
     """Return a definition with its indentation, of its docstring the first paragraph only."""
     node = each.node
     text = each.indent + module.text(each.start, each.end)
+    if isinstance(node, FunctionNode):
+        text = _marked(module, Region(first_line(node), node.end_lineno or node.lineno), errors)
     doc = docstring_of(node) if isinstance(node, FunctionNode | ast.ClassDef) else None
     if doc is None or doc.lineno == node.lineno:
         return text
-    whole = module.lines(doc.lineno, doc.end_lineno or doc.lineno)
+    whole = module.lines(doc.lineno, doc.end_lineno or doc.lineno).replace("\r\n", "\n")
     said = whole.strip()
     first, gap, _ = said.partition("\n\n")
     if not gap or len(whole) <= _DOCSTRING:

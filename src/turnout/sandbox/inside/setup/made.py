@@ -12,13 +12,14 @@ of the commit, how many `paths` are listed, which files of the commit were `chan
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Made",
     "changed",
     "everything",
+    "identity",
     "looks",
     "made",
     "main",
@@ -62,6 +64,11 @@ class Entry(NamedTuple):
         """Whether it is a folder itself, and no link to one."""
         return stat.S_ISDIR(self.facts.st_mode)
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file or a link."""
+        return stat.S_IFMT(self.facts.st_mode) in (stat.S_IFREG, stat.S_IFLNK)
+
 
 class Made(NamedTuple):
     """What was found after the command."""
@@ -85,7 +92,7 @@ def everything(root: bytes) -> Iterator[Entry]:
             entry = Entry(path, os.lstat(os.path.join(root, path)))
             if entry.is_folder:
                 waiting.append(path)
-            if entry.is_folder or stat.S_IFMT(entry.facts.st_mode) in (stat.S_IFREG, stat.S_IFLNK):
+            if entry.is_folder or entry.is_file:
                 yield entry
 
 
@@ -111,15 +118,30 @@ def recalled(memory: str) -> dict[bytes, bytes]:
     return {path: looked for looked, _, path in records}
 
 
-def tracked(git_dir: str, commit: str) -> set[bytes]:
-    """Return the paths of the commit."""
+def tracked(git_dir: str, commit: str) -> dict[bytes, bytes]:
+    """Return the paths of the commit, each with its mode and the name of its content."""
     listing = ["git", "-c", "safe.directory=*", "--git-dir", git_dir]
-    listing += ["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit]
+    listing += ["ls-tree", "-r", "-z", "--full-tree", commit]
     done = subprocess.run(listing, env=ENVIRONMENT, stdout=subprocess.PIPE, check=True)
-    return set(filter(None, done.stdout.split(b"\0")))
+    records = [record.partition(b"\t") for record in done.stdout.split(b"\0") if record]
+    return {path: facts for facts, _, path in records}
 
 
-def made(root: bytes, known: set[bytes], before: dict[bytes, bytes]) -> Made:
+def identity(root: bytes, entry: Entry, length: int) -> bytes:
+    """Return mode, kind and name of an entry's content as git tells them; names are so long."""
+    path = os.path.join(root, entry.path)
+    if stat.S_ISLNK(entry.facts.st_mode):
+        mode, content = b"120000", os.readlink(path)
+    else:
+        mode = b"100755" if entry.facts.st_mode & stat.S_IXUSR else b"100644"
+        with open(path, "rb") as file:
+            content = file.read()
+    digest = hashlib.sha1 if length == len("0" * 40) else hashlib.sha256
+    name = digest(b"blob %d\0" % len(content) + content).hexdigest()
+    return mode + b" blob " + name.encode()
+
+
+def made(root: bytes, known: Collection[bytes], before: dict[bytes, bytes]) -> Made:
     """Find what is no file of the commit, and what of that is new or not as it was."""
     folders = set()
     for path in known:
@@ -142,16 +164,18 @@ def made(root: bytes, known: set[bytes], before: dict[bytes, bytes]) -> Made:
     return Made(paths, tops, complete=True)
 
 
-def changed(root: bytes, known: set[bytes], before: dict[bytes, bytes]) -> Iterator[bytes]:
-    """Yield the files of the commit that are gone or not as they were."""
-    for path in sorted(known.intersection(before)):
+def changed(root: bytes, known: dict[bytes, bytes], before: dict[bytes, bytes]) -> Iterator[bytes]:
+    """Yield the files of the commit that are gone, or are no longer what it holds."""
+    for path in sorted(before.keys() & known.keys()):
         try:
             entry = Entry(path, os.lstat(os.path.join(root, path)))
+            is_same = looks(entry) == before[path] or (
+                entry.is_file and identity(root, entry, len(known[path].split()[-1])) == known[path]
+            )
         except OSError:
+            is_same = False
+        if not is_same:
             yield path
-        else:
-            if looks(entry) != before[path]:
-                yield path
 
 
 def rule(top: bytes) -> str:

@@ -41,7 +41,7 @@ def module(text: str = CODE) -> Module:
 
 def replied(code: str, first: int, last: int, text: str = CODE) -> Candidate | Rejected:
     """Put a reply in the place of some lines."""
-    place = Place(Target("a.py", "f"), Region(first, last))
+    place = Place(Target("a.py", "f"), Region(first, last, last, last))
     return graft(f"```python\n{code}\n```", [module(text)], {}, place=place)
 
 
@@ -67,15 +67,17 @@ def after(code: str, first: int, last: int, text: str = CODE) -> str:
 def test_a_region_is_made_of_whole_statements(line: int, limit: int, wanted: Region) -> None:
     """As many around the line as fit; a branch is no statement, and one too long stays whole."""
     parsed = module()
-    assert regions(parsed, parsed.definitions[0], [line], limit, 1) == (wanted,)
+    (found,) = regions(parsed, parsed.definitions[0], [line], limit, 1)
+    assert Region(found.first, found.last) == wanted
+    assert found.begin <= line
 
 
 def test_regions_are_about_different_lines() -> None:
     """A line that an earlier region holds makes none, nor one outside; none wanted: the end."""
     parsed = module()
     found = regions(parsed, parsed.definitions[0], [4, 5, 99, 12, 15], 40, 2)
-    assert found == (Region(4, 5), Region(12, 12))
-    assert regions(parsed, parsed.definitions[0], [], 20, 2) == (Region(15, 15),)
+    assert found == (Region(4, 5, 4, 4), Region(12, 12, 12, 12))
+    assert regions(parsed, parsed.definitions[0], [], 20, 2) == (Region(15, 15, 15, 15),)
 
 
 def test_a_reply_takes_the_place_of_the_lines() -> None:
@@ -92,6 +94,18 @@ def test_a_reply_that_is_a_part_of_the_lines_leaves_the_others() -> None:
     assert text == CODE.replace("        b = 2\n", "        n = 9\n        b = 2\n")
     assert after("a = 7\nb = 2", 2, 9) == CODE.replace("a = 1", "a = 7")
     assert after("raise ValueError(x)", 14, 14) == CODE.replace("g = 6", "raise ValueError(x)")
+
+
+def test_a_reply_that_is_like_nothing_takes_the_place_of_the_statement_in_question() -> None:
+    """Which may be the head of one that has a body."""
+    assert after("raise KeyError", 4, 5) == CODE.replace("b = 2", "raise KeyError")
+    parsed = module()
+    (found,) = regions(parsed, parsed.definitions[0], [10], 90, 1)
+    assert (found.begin, found.end) == (10, 10)
+    place = Place(Target("a.py", "f"), found)
+    mended = graft("```python\nfor each in (1,):\n```", [parsed], {}, place=place)
+    assert isinstance(mended, Candidate)
+    assert mended.files["a.py"].decode() == CODE.replace("range(3)", "(1,)")
 
 
 def test_a_reply_wrapped_into_its_function_is_unwrapped() -> None:
@@ -116,7 +130,7 @@ def test_line_endings_of_the_file_are_kept() -> None:
 
 @pytest.mark.parametrize(
     ("code", "why"),
-    [("e  =  5  # so", "unchanged"), ("return (\n5)", "accepted"), ("(", "no_code")],
+    [("e  =  5  # so", "unchanged"), ("return (\n5)", "accepted"), ("(", "broken")],
 )
 def test_a_reply_is_refused_for_its_reason(code: str, why: str) -> None:
     """Unchanged but for layout; or no code."""

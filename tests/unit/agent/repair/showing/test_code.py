@@ -69,7 +69,7 @@ class A:
 def test_one_definition_is_shown_below_the_head_of_its_class() -> None:
     """Of a long docstring only the first paragraph: the reply would repeat it."""
     suspects = Suspects((parsed("a.py", NESTED),), (Target("a.py", "A.f"),), 5)
-    text = shown_definition(suspects, Target("a.py", "A.f"))
+    text = shown_definition(suspects, Target("a.py", "A.f"), {})
     assert text.startswith(
         '# file: a.py\n```python\nclass A:\n    def f(self):\n        """Say it."""\n'
     )
@@ -80,8 +80,9 @@ def test_one_definition_is_shown_below_the_head_of_its_class() -> None:
 def test_lines_are_shown_at_the_left_margin_with_their_place() -> None:
     """The reply is laid out as the file is."""
     suspects = Suspects((parsed("a.py", NESTED),), (Target("a.py", "A.f"),), 5)
-    text = shown_lines(suspects, Target("a.py", "A.f"), Region(10, 11))
-    assert text == "# file: a.py, lines 10 to 11, in `A.f`\n```python\ndef g():\n    return 1\n```"
+    text = shown_lines(suspects, Target("a.py", "A.f"), Region(10, 11), {11: "Bad"})
+    code = "def g():\n    return 1  # <-- Bad"
+    assert text == f"# file: a.py, lines 10 to 11, in `A.f`\n```python\n{code}\n```"
 
 
 def test_a_body_can_be_left_out_though_a_function_in_it_is_suspected() -> None:
