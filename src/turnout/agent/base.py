@@ -1,6 +1,6 @@
 """What a strategy is given and what it yields."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -131,9 +131,11 @@ class ModelClient(Protocol):
 class Strategy(Protocol):
     """A way to work on a brief."""
 
-    def run(self, brief: Brief) -> AsyncIterator[Event]:
+    def run(self, brief: Brief, record: Iterable[Event] = (), /) -> AsyncIterator[Event]:
         """Work, yielding each event before going on; the last one is `LoopEnded`.
 
+        `record`: the events of this attempt that an earlier service has put on record; the work
+        goes on from there.
         The caller commits an event before it asks for the next: an intent that was yielded is
         durable before its call starts. Only `SandboxError` and cancellation come out as errors.
         """

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnout.core.ids import RequestId, new_request_id
 from turnout.errors import GatewayError, TurnoutError
-from turnout.gateway.access import Authenticate
+from turnout.gateway.access import Authenticate, check_role
 from turnout.gateway.delivery import (
     AppLimits,
     ClientGoneError,
@@ -107,6 +107,7 @@ class _App:
         caller: Caller | None = None
         try:
             caller = self._authenticate(headers)
+            check_role(caller)
             asked = client.parse(await read_body(receive, headers, self._limits), headers)
         except GatewayError as error:
             await self._engine.turned_away(request_id, caller, client.shape, error)

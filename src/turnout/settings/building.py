@@ -12,7 +12,9 @@ from turnout.core.govern.revisions import DEFAULT_POLICY
 from turnout.core.inference import StepKind
 from turnout.core.money import usd_to_micros
 from turnout.core.policies import EgressPolicy, Policy
-from turnout.errors import ConfigError
+from turnout.core.service.options import ServiceOptions
+from turnout.core.service.repositories import RepositoryBook, check_name, check_server
+from turnout.errors import ConfigError, UsageError
 from turnout.sandbox.base import BoundSecret, Egress, Limits
 from turnout.sandbox.container.options import ContainerOptions
 from turnout.sandbox.egress.rules import parse_rule
@@ -23,6 +25,7 @@ from turnout.settings.tables import (
     KubernetesTable,
     ProxyTable,
     SandboxTable,
+    ServiceTable,
 )
 from turnout.settings.values import DriverName
 
@@ -34,6 +37,7 @@ __all__ = [
     "egress_of",
     "kubernetes_options",
     "limits_of",
+    "service_options",
 ]
 
 _MIB: Final = 1 << 20
@@ -143,3 +147,30 @@ def limits_of(table: SandboxTable) -> Limits:
         if table.lifetime_hours
         else limits.lifetime_seconds,
     )
+
+
+def service_options(table: ServiceTable) -> ServiceOptions:
+    """Return how the service is set up; `ConfigError` for a repository that nobody could name."""
+    try:
+        for name in table.repositories:
+            check_name(name)
+        for server in table.servers:
+            check_server(server)
+    except UsageError as error:
+        raise ConfigError(f"`service`: {error.message}", mend=error.mend) from error
+    named = {name: _place(name, place) for name, place in table.repositories.items()}
+    return ServiceOptions(
+        repositories=RepositoryBook(named, tuple(table.servers)),
+        workers=table.workers,
+        per_project=table.per_project,
+        per_repository=table.per_repository,
+    )
+
+
+def _place(name: str, place: str) -> str:
+    """Return where a named repository is; `ConfigError` for a path that depends on the folder."""
+    if "://" not in place and not Path(place).is_absolute():
+        raise ConfigError(
+            f"`service.repositories.{name}` is {place!r}.", mend="Write an absolute path or a URL."
+        )
+    return place

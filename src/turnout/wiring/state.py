@@ -13,7 +13,7 @@ from turnout.store.replies import RepliesStore
 from turnout.store.responses import ResponsesStore
 from turnout.store.turns import TurnsStore
 
-__all__ = ["DATABASE", "keep_house", "state_folder_of"]
+__all__ = ["DATABASE", "database_of", "keep_house", "state_folder_of"]
 
 DATABASE: Final = "turnout.db"
 """The database's name in it."""
@@ -38,6 +38,11 @@ def state_folder_of(settings: Settings) -> Path:
             mend="Set TURNOUT_HOME to a folder that you can write.",
         ) from error
     return home
+
+
+def database_of(settings: Settings) -> Path | str:
+    """Return where the database is: the one that is named, else a file in the state folder."""
+    return settings.database or state_folder_of(settings) / DATABASE
 
 
 async def keep_house(database: Database, clock: Clock) -> None:

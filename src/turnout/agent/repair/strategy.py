@@ -1,6 +1,6 @@
 """Repair by whole-definition replacement, for models too small to drive a loop."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 
 from turnout.agent.base import AgentConfig, Brief, ModelClient
@@ -55,8 +55,12 @@ class RepairStrategy:
         self._clock = clock
         self._run_tests = run_tests
 
-    async def run(self, brief: Brief) -> AsyncIterator[Event]:
-        """Work, yielding each event before going on; the last one is `LoopEnded`."""
+    async def run(self, brief: Brief, _record: Iterable[Event] = ()) -> AsyncIterator[Event]:
+        """Work, yielding each event before going on; the last one is `LoopEnded`.
+
+        What is on record is no loss, in a workspace at base: its candidates are asked for again
+        under the same keys, which costs nothing, and judged anew.
+        """
         report, command = brief.tests_before, brief.test_command
         if report is None or command is None or not report.found or report.ok:
             yield _needs_a_failing_test()
