@@ -118,7 +118,7 @@ def parse() -> Wanted:
 async def measured(bench: Bench, name: str, work: Work) -> Figures:
     """Let one arm work on every task, and grade what it made of it."""
     grader = Grader(
-        bench.driver, bench.settings.limits, test_timeout=bench.settings.agent.test_timeout
+        bench.driver, bench.settings.limits, test_timeout=bench.settings.agent.own_test_timeout
     )
     solved: list[str] = []
     seconds = 0.0

@@ -82,10 +82,16 @@ def _mined(row: Mapping[str, Any], clone: Path, folder: Path) -> Instance:
         "",
         tuple(row["FAIL_TO_PASS"]),
         (),
-        " ".join(["python -m pytest -q -o addopts=", *arguments, *row["test_opts"]]),
+        " ".join(["python -m pytest -q -o addopts=", *arguments, *_options(row["test_opts"])]),
         tuple(row["python_requirements"]),
         sha256(json.dumps(row, sort_keys=True).encode()).hexdigest(),
     )
+
+
+def _options(given: Sequence[str]) -> list[str]:
+    """Return the options of a test command but for `-p`: what is installed loads by itself here."""
+    pairs = zip(("", *given), given, strict=False)
+    return [option for before, option in pairs if "-p" not in (before, option)]
 
 
 def _committed(root: Path, files: Mapping[str, bytes]) -> str:

@@ -8,7 +8,7 @@ from tests.integration.test_cheats import PYPROJECT, judged
 from turnout.sandbox.bubblewrap import BubblewrapDriver
 from turnout.testing.repositories import TinyRepository, buggy_pagination
 
-pytestmark = pytest.mark.abuse
+pytestmark = [pytest.mark.abuse, pytest.mark.cases]
 
 ALL_PASS = """
 def _all_pass(cls, item, call):

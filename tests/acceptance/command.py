@@ -70,7 +70,9 @@ class Command:
         (self.folder / "turnout.toml").write_text(text)
         return self
 
-    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+    async def start(
+        self, *arguments: str, stdin: int = asyncio.subprocess.DEVNULL
+    ) -> asyncio.subprocess.Process:
         """Start it in a session of its own, so that only it gets what is sent to it."""
         return await asyncio.create_subprocess_exec(
             sys.executable,
@@ -79,22 +81,25 @@ class Command:
             *arguments,
             cwd=self.folder,
             env=self.environment,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
 
-    async def __call__(self, *arguments: str, timeout: float = 240) -> Done:
-        """Run it to its end."""
-        return await ended(await self.start(*arguments), timeout)
+    async def __call__(self, *arguments: str, timeout: float = 240, typed: bytes = b"") -> Done:
+        """Run it to its end; `typed` is what stands on its standard input, which is a pipe then."""
+        stdin = asyncio.subprocess.PIPE if typed else asyncio.subprocess.DEVNULL
+        return await ended(await self.start(*arguments, stdin=stdin), timeout, typed)
 
 
-async def ended(process: asyncio.subprocess.Process, timeout: float = 240) -> Done:
+async def ended(
+    process: asyncio.subprocess.Process, timeout: float = 240, typed: bytes = b""
+) -> Done:
     """Wait for a command; one that hangs is killed with all it started, and fails the test."""
     try:
         async with asyncio.timeout(timeout):
-            out, err = await process.communicate()
+            out, err = await process.communicate(typed or None)
     except TimeoutError:
         os.killpg(process.pid, signal.SIGKILL)
         await process.wait()

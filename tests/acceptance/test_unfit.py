@@ -112,6 +112,16 @@ async def test_an_unknown_base(turnout: Command, pages: TinyRepository) -> None:
     says(done, "mian", "main")
 
 
+async def test_a_set_up_command_that_fails(turnout: Command, pages: TinyRepository) -> None:
+    """Its last words are shown, and no model was asked anything."""
+    async with ScriptedModelServer([], models=["m"]) as server:
+        command = turnout.using(server.base_url)
+        setup = "echo no compiler here >&2; exit 7"
+        done = await command("run", TASK, "--repo", str(pages), "--setup", setup)
+    says(done, "exit status 7", "no compiler here", "[tests] setup")
+    assert server.requests == []
+
+
 async def test_errors_are_json_where_json_is_asked_for(
     turnout: Command, pages: TinyRepository
 ) -> None:

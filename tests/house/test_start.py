@@ -41,3 +41,16 @@ def test_help_loads_no_room() -> None:
         [sys.executable, "-c", probe], check=True, capture_output=True, text=True, timeout=60
     )
     assert run.stdout.strip() == "[]"
+
+
+def test_commands_that_only_look_load_no_engine() -> None:
+    """What runs agents, serves models or lists prices is for the commands that do."""
+    probe = (
+        "import sys, turnout.cli.runs; "
+        "print({'turnout.gateway.engine', 'turnout.runs.worker', 'turnout.sandbox.bubblewrap', "
+        "'genai_prices', 'aiohttp'} & set(sys.modules))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", probe], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert run.stdout.strip() == "set()"

@@ -198,7 +198,8 @@ def _models(uds: Path) -> ModelsFor:
     async def models(_: Order) -> AsyncIterator[ModelAccess]:
         clock = SystemClock()
         url = "http://gateway/v1"
-        async with HttpModelClient(base_url=url, uds=uds, api_key="", clock=clock) as client:
+        client = HttpModelClient(base_url=url, uds=uds, api_key="", clock=clock, lasting=True)
+        async with client:
             yield ModelAccess(client, "loop")
 
     return models

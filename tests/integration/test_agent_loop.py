@@ -21,7 +21,7 @@ from turnout.sandbox.testrun import detect_test_command, list_test_files, run_te
 from turnout.testing.exchange import deployment
 from turnout.testing.gateway import GatewaySetup, RunningGateway, catalog_at, running_gateway
 from turnout.testing.model_server import ScriptedModelServer
-from turnout.testing.repositories import TinyRepository, buggy_pagination
+from turnout.testing.repositories import PAGINATION_FIXED, TinyRepository, buggy_pagination
 from turnout.testing.turns import Call, Turn
 
 WRONG = "    start = number * size\n"
@@ -90,8 +90,21 @@ SHELL_TURNS = (
     Turn("The start of a page was one page late."),
 )
 
+FILES_TURNS = (
+    PLAN,
+    Turn(calls=(Call("list_directory", {"path": "."}), Call("read_file", {"path": "pages.py"}))),
+    Turn(calls=(Call("write_file", {"path": "tests/test_pages.py", "content": ""}),)),
+    Turn(calls=(Call("write_file", {"path": "pages.py", "content": PAGINATION_FIXED}),)),
+    Turn(calls=(Call("run_command", {"command": "python -m pytest -q"}),)),
+    Turn("`page` counted from 0; it now counts from 1."),
+    Turn("The start of a page was one page late."),
+)
 
-@pytest.mark.parametrize(("surface", "turns"), [("guide", GUIDE_TURNS), ("shell", SHELL_TURNS)])
+
+@pytest.mark.parametrize(
+    ("surface", "turns"),
+    [("guide", GUIDE_TURNS), ("shell", SHELL_TURNS), ("files", FILES_TURNS)],
+)
 async def test_the_loop_of_each_guide_mends_a_bug(
     sandbox_state: Path, tmp_path: Path, surface: SurfaceName, turns: Sequence[Turn]
 ) -> None:

@@ -29,7 +29,7 @@ from turnout.testing.repositories import (
 )
 from turnout.testing.stores import MemoryRecordStore
 
-pytestmark = pytest.mark.cheats
+pytestmark = [pytest.mark.cheats, pytest.mark.cases]
 
 REWRITE = """
 import pytest

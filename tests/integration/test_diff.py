@@ -75,6 +75,7 @@ def repository(tmp_path: Path) -> TinyRepository:
     return made
 
 
+@pytest.mark.cases
 @pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS)
 async def test_nothing_of_the_tree_runs_while_it_is_compared(driver, repository, tmp_path, trick):
     """Whatever the run did to its git, the change is found, unaltered, and no program ran."""
@@ -91,6 +92,7 @@ async def test_nothing_of_the_tree_runs_while_it_is_compared(driver, repository,
     assert "marker" not in {file.path for file in patch.files}
 
 
+@pytest.mark.cases
 async def test_every_kind_of_change_makes_the_same_tree(driver, repository):
     """New, changed, moved, deleted, staged, committed, binary, mode, link, type, odd names."""
     async with opened(driver, repository) as sandbox:
@@ -118,6 +120,7 @@ async def test_every_kind_of_change_makes_the_same_tree(driver, repository):
     assert FileChange("data.bin", "modified", None, None) in patch.files
 
 
+@pytest.mark.cases
 async def test_caches_and_environments_are_left_out_and_named(driver, repository):
     """Junk, ignored files, environments of any name and links in place of folders."""
     async with opened(driver, repository) as sandbox:
@@ -127,15 +130,50 @@ async def test_caches_and_environments_are_left_out_and_named(driver, repository
             mkdir -p __pycache__ sub/__pycache__ .pytest_cache x.egg-info env/bin .venv/lib
             touch __pycache__/a.pyc sub/__pycache__/b.pyc .pytest_cache/v x.egg-info/PKG-INFO
             touch env/pyvenv.cfg env/bin/python .venv/lib/x debug.log; ln -s /usr node_modules
-            echo new > new.txt
+            ln -s /venv venv; echo new > new.txt; echo 'A file.' > sub/venv
             """,
         )
         patch = await sandbox.diff()
-    assert [file.path for file in patch.files] == ["new.txt"]
+    assert [file.path for file in patch.files] == ["new.txt", "sub/venv"]
     folders = "__pycache__/ sub/__pycache__/ .pytest_cache/ x.egg-info/ env/ .venv/"
-    assert set(patch.excluded) == {*folders.split(), "debug.log", "node_modules"}
+    assert set(patch.excluded) == {*folders.split(), "debug.log", "node_modules", "venv"}
 
 
+@pytest.mark.cases
+async def test_packages_installed_into_the_tree_are_left_out(driver, repository):
+    """By the record that pip leaves of them; a description without one was written by hand."""
+    async with opened(driver, repository) as sandbox:
+        await shell(
+            sandbox,
+            """
+            mkdir -p sub/dep sub/dep-1.dist-info sub/bin own-1.dist-info
+            touch sub/dep/__init__.py sub/dep/data sub/bin/dep sub/bin/mine sub/own.py
+            touch own-1.dist-info/entry_points.txt
+            printf '%s,sha256=0,1\n' dep/__init__.py '"dep-1.dist-info/RECORD"' ../../bin/dep \\
+                ../../../etc/passwd /etc/passwd deep.txt > sub/dep-1.dist-info/RECORD
+            """,
+        )
+        patch = await sandbox.diff()
+    assert [file.path for file in patch.files] == [
+        *("own-1.dist-info/entry_points.txt", "sub/bin/mine", "sub/own.py")
+    ]
+    assert patch.excluded == ("sub/bin/dep", "sub/dep-1.dist-info/", "sub/dep/")
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize("name", ["my file.py", "café.py", "a\nb"])
+async def test_real_names_are_told(driver, repository, name):
+    """Of new files and of changed ones."""
+    repository.commit("more", {name: "1\n"})
+    async with opened(driver, repository) as sandbox:
+        await sandbox.write(name, b"2\n")
+        await sandbox.write(f"sub/{name}", b"3\n")
+        patch = await sandbox.diff()
+    assert [file.path for file in patch.files] == [name, f"sub/{name}"]
+    assert same_tree(repository, repository.head, patch)
+
+
+@pytest.mark.cases
 async def test_what_is_tracked_is_contained_whatever_it_is_called(driver, tmp_path):
     """A tracked file in a folder of junk is a file like any other."""
     repository = TinyRepository(
@@ -150,6 +188,7 @@ async def test_what_is_tracked_is_contained_whatever_it_is_called(driver, tmp_pa
     assert patch.excluded == ("env/.git",)
 
 
+@pytest.mark.cases
 async def test_work_that_was_thrown_away_is_no_change(driver, repository):
     """After a hard reset the patch is honestly empty."""
     async with opened(driver, repository) as sandbox:
@@ -192,6 +231,7 @@ async def test_new_files_of_many_megabytes_are_left_out_and_named(driver, reposi
     assert [file.path for file in patch.files] == ["a.txt"]
 
 
+@pytest.mark.cases
 async def test_repositories_within_the_tree_are_named_and_not_followed(driver, tmp_path):
     """A nested repository and edits inside a submodule are reported as not contained."""
     repository = TinyRepository(tmp_path / "source", {"a": "1\n"})

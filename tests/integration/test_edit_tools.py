@@ -14,6 +14,7 @@ from turnout.agent.loop.dispatch import batches, carry_out
 from turnout.agent.tools.apply_patch import ApplyPatch
 from turnout.agent.tools.arguments import read_arguments
 from turnout.agent.tools.base import AgentTool, ToolContext
+from turnout.agent.tools.bounds import BOUNDS
 from turnout.agent.tools.edit_file import EditFile
 from turnout.agent.tools.read_file import ReadFile
 from turnout.agent.tools.surfaces import SURFACES
@@ -307,6 +308,64 @@ async def test_edits_of_one_turn_are_all_there(bench: Bench) -> None:
     assert await bench.tree() == {"n.txt": (after.encode(), 0o644)}
 
 
+def link_patch(path: str, old: str | None, new: str | None) -> str:
+    """Return what git says of a link that is made, changed or removed."""
+    head = [f"diff --git a/{path} b/{path}"]
+    head.append("index 1a2b3c4..5d6e7f8 120000" if old and new else "")
+    head.append("" if old else "new file mode 120000")
+    head.append("" if new else "deleted file mode 120000")
+    names = [
+        f"--- a/{path}" if old else "--- /dev/null",
+        f"+++ b/{path}" if new else "+++ /dev/null",
+    ]
+    sides = [f"-{old}" if old else "", f"+{new}" if new else ""]
+    hunk = [f"{side}\n\\ No newline at end of file" for side in sides if side]
+    lines = [*filter(None, head), *names, f"@@ -{int(bool(old))} +{int(bool(new))} @@", *hunk]
+    return "\n".join([*lines, ""])
+
+
+async def test_links_are_made_changed_and_removed_as_links(bench: Bench) -> None:
+    """What they lead to stays as it is, also where it is missing."""
+    await bench.sandbox.write("f", b"x\n")
+    for old, new, tree in (
+        (None, "../f", (b"../f", 0)),
+        ("../f", "missing", (b"missing", 0)),
+        ("missing", None, None),
+    ):
+        said = await bench.call(ApplyPatch(), diff=link_patch("d/ln", old, new))
+        assert said == "Changed d/ln."
+        assert await bench.tree() == {"f": (b"x\n", 0o644), **({"d/ln": tree} if tree else {})}
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "said"),
+    [
+        ("ln", None, "../etc/passwd", "would leave the repository"),
+        ("ln", None, "/repo/f", "would leave the repository"),
+        ("ln", None, "out/x", "would leave the repository"),
+        ("out/ln", None, "f", "would leave the repository"),
+        ("ln", None, ".git/config", "of .git"),
+        ("f", None, "x", "exists already"),
+        ("f", "x", "y", "is no link"),
+        ("known", None, "y", "exists already"),
+        ("known", "other", "y", "not in the file"),
+        ("known", "other", None, "not those of the file"),
+        ("known", "f", "a\n+b", "leads to one path"),
+    ],
+)
+async def test_a_link_that_leaves_or_is_none_is_refused(
+    bench: Bench, path: str, old: str | None, new: str | None, said: str
+) -> None:
+    """Nothing is changed."""
+    await bench.sandbox.write("f", b"x\n")
+    await bench.shell("ln -s f known; ln -s /tmp out")
+    before = await bench.tree()
+    answer = await bench.call(ApplyPatch(), diff=link_patch(path, old, new))
+    assert answer.startswith("refused: ")
+    assert said in answer
+    assert await bench.tree() == before
+
+
 @pytest.mark.parametrize("path", ["../x", "/etc/x", "ln/x", ".git/hooks/x", "d", "ff", "x\0y"])
 async def test_a_file_is_not_written_where_none_may_be(bench: Bench, path: str) -> None:
     """Outside, through a link that leaves, among git's own, over a folder or a fifo."""
@@ -345,4 +404,4 @@ async def test_a_read_of_anything_odd_is_bounded_and_says_something(
     await bench.shell("touch empty; ln -s /dev/zero zero; mkfifo ff; mkdir d")
     text = await bench.call(ReadFile(), path=path)
     assert said in text
-    assert len(text) <= AgentConfig().output_cap
+    assert len(text) <= BOUNDS[BRIEF.surface].read_cap

@@ -4,17 +4,20 @@ import json
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.integration.workspaces import shell
 
 from turnout.core.ids import new_run_id
+from turnout.errors import UnfitError
 from turnout.sandbox.base import BaseRef, BaseSpec, Limits, Sandbox
 from turnout.sandbox.base_layer import find_layer
 from turnout.sandbox.bubblewrap import BubblewrapDriver
 from turnout.sandbox.collector import collect_patch
 from turnout.sandbox.mirrors.npm_settings import ask_npm
+from turnout.sandbox.testrun import run_tests
 from turnout.testing.repositories import TinyRepository
 
 PYPROJECT = """
@@ -104,8 +107,12 @@ async def test_a_project_is_installed_with_all_that_its_build_makes(driver, tmp_
         assert not await sandbox.diff()
         whole = await collect_patch(driver, sandbox, layer.history, layer.commit, under=layer.under)
         assert not whole
-        await shell(sandbox, "echo 'version = 2' > src/my_app/_version.py")
-        assert [file.path for file in (await sandbox.diff()).files] == ["src/my_app/_version.py"]
+        await shell(sandbox, "echo 'version = 2' > src/my_app/_version.py; echo > src/my_app/a.py")
+        patch = await sandbox.diff()
+        assert [file.path for file in patch.files] == ["src/my_app/a.py"]
+        assert patch.excluded == ("src/my_app/_version.py",)
+        spec = (driver, sandbox, layer.history, layer.commit)
+        assert await collect_patch(*spec, under=layer.under) == patch
 
 
 async def test_a_hostile_build_reaches_nothing_that_lasts(driver, tmp_path):
@@ -210,3 +217,61 @@ async def test_node_modules_without_a_lock_are_told(driver, tmp_path):
     repository = TinyRepository(tmp_path / "source", {"package.json": json.dumps(package)})
     base = await driver.prepare(BaseSpec(str(repository), repository.head))
     assert any("package-lock.json" in warning for warning in base.warnings)
+
+
+SETUP = """
+set -e
+mkdir gen; echo 'x = 1' > gen/__init__.py; ln -s __init__.py gen/same.py; echo z >> a.txt
+echo made >> runs; echo 'broken(' > /venv/lib/python*/site-packages/turnout_report.py
+test -n "$(ls /venv/bin/pip)"; (echo > /dev/tcp/example.org/80) 2>/dev/null && exit 9
+setsid sh -c 'sleep 30; echo late > late' >/dev/null 2>&1 &
+"""
+
+
+async def test_a_set_up_command_is_run_once_and_what_it_makes_is_there(driver, tmp_path):
+    """In the workspace and in `/venv`; it is no change, and what is ours is as it was."""
+    test = "import gen\n\ndef test(): assert gen.x == 1\n"
+    files = {"a.txt": "1\n", "tests/test_gen.py": test, "Makefile": "all:\n"}
+    repository = TinyRepository(tmp_path / "source", files)
+    spec = BaseSpec(str(repository), repository.head, (), setup=SETUP)
+    base = await driver.prepare(spec)
+    assert ["a.txt" in warning for warning in base.warnings] == [True]
+    repository.commit("more", {"b.txt": "2\n"})
+    later = await driver.prepare(replace(spec, commit=repository.head))
+    layers = [find_layer(driver.state_dir, each) for each in (base, later)]
+    assert layers[0].environment == layers[1].environment
+    assert layers[0].under == layers[1].under
+    async with on(driver, later) as sandbox:
+        assert await shell(sandbox, "cat a.txt runs gen/same.py; readlink gen/same.py") == (
+            "1\nmade\nx = 1\n__init__.py"
+        )
+        assert await shell(sandbox, "git status --porcelain") == ""
+        assert not await sandbox.diff()
+        report = await run_tests(sandbox, "python -m pytest -q", timeout=60)
+        assert report.passed == ("tests/test_gen.py::test",), report.output
+    repository.commit("make", {"Makefile": "all: ;\n"})
+    anew = await driver.prepare(replace(spec, commit=repository.head))
+    assert find_layer(driver.state_dir, anew).environment != layers[0].environment
+
+
+async def test_a_set_up_command_that_fails_is_told_with_its_last_words(driver, tmp_path):
+    """The environment is not fit then, and nothing of it is kept."""
+    repository = TinyRepository(tmp_path / "source", {"a.txt": "1\n"})
+    spec = BaseSpec(str(repository), repository.head, (), setup="echo no gcc >&2; exit 7")
+    before = set((driver.state_dir / "setups").iterdir())
+    with pytest.raises(UnfitError, match=r"`echo no gcc .* exit status 7\.\n  no gcc\n"):
+        await driver.prepare(spec)
+    assert set((driver.state_dir / "setups").iterdir()) <= before
+
+
+async def test_changed_manifests_are_not_what_a_set_up_command_sees(driver, tmp_path):
+    """A model has written them: none of it may run where the judge's environment is made."""
+    repository = TinyRepository(tmp_path / "source", {"requirements.txt": "", "Makefile": ""})
+    command = "cat requirements.txt > seen; ls >> seen"
+    changed = (("requirements.txt", "iniconfig\n"),)
+    spec = BaseSpec(str(repository), repository.head, manifests=changed, setup=command)
+    base = await driver.prepare(spec)
+    assert base.requirements == ("iniconfig",)
+    async with on(driver, base) as sandbox:
+        assert await shell(sandbox, "cat seen") == "Makefile\nrequirements.txt\nseen"
+        assert await shell(sandbox, "python -c 'import iniconfig; print(1)'") == "1"

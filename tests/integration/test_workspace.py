@@ -56,6 +56,7 @@ async def test_a_workspace_is_the_base_byte_for_byte(driver, repository):
         assert not await sandbox.diff()
 
 
+@pytest.mark.cases
 async def test_a_workspace_knows_nothing_but_its_past(driver, repository):
     """One branch, no tag, no remote, no log, no later object."""
     later = repository.head
@@ -79,6 +80,7 @@ async def test_git_works_as_a_model_expects(driver, repository):
         assert not await sandbox.diff()
 
 
+@pytest.mark.cases
 async def test_uncommitted_work_of_the_user_is_neither_seen_nor_lost(driver, repository):
     """The run starts from the stated base, and the user's folder stays as it was."""
     repository.write({"a.txt": "dirty\n", "untracked.txt": "mine\n"})
@@ -93,6 +95,7 @@ async def test_uncommitted_work_of_the_user_is_neither_seen_nor_lost(driver, rep
     assert (repository.path / "untracked.txt").read_text() == "mine\n"
 
 
+@pytest.mark.cases
 async def test_large_files_stay_pointers_and_submodules_empty(driver, tmp_path):
     """Both are told, and neither is a change."""
     repository = TinyRepository(
@@ -109,6 +112,7 @@ async def test_large_files_stay_pointers_and_submodules_empty(driver, tmp_path):
         assert not await sandbox.diff()
 
 
+@pytest.mark.cases
 async def test_shallow_bare_and_foreign_repositories_will_do(driver, repository, tmp_path):
     """Whatever `resolve` takes can be worked on."""
     repository.git("clone", "--quiet", "--depth=2", f"file://{repository}", str(tmp_path / "s"))

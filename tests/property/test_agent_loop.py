@@ -9,6 +9,7 @@ from tests.unit.agent.workshop import Workshop
 
 from turnout.agent.base import AgentConfig
 from turnout.agent.loop.state import MAIN, LoopState
+from turnout.agent.tools.bounds import BOUNDS
 from turnout.agent.tools.surfaces import SURFACES
 from turnout.agent.wire import encode_request
 from turnout.core.events import (
@@ -125,5 +126,5 @@ async def test_any_conversation_ends_by_name_with_valid_history(
     asked = [event.call.id for event in stored if isinstance(event, ToolCallIntended)]
     answered = [event.result.call_id for event in stored if isinstance(event, ToolCallDone)]
     assert asked == answered
-    assert all(len(result) <= workshop.config.output_cap for result in run.results)
+    assert all(len(result) <= BOUNDS[workshop.surface].read_cap for result in run.results)
     assert run.sandbox.files.get("test_a.py") is None

@@ -1,10 +1,12 @@
 """What users may set: from turnout.toml and the environment, checked, with errors that help."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from turnout.errors import ConfigError
+from turnout.sandbox.testrun import TestPaths
 from turnout.settings import (
     ConfigFile,
     Settings,
@@ -77,9 +79,13 @@ def test_every_table_reaches_its_room(tmp_path: Path) -> None:
         [tests]
         command = "make test"
         requirements = ["numpy>=2"]
+        setup = "make ready"
+        patterns = ["qa/"]
         """,
         P_KEY="sesame",
     )
+    assert settings.setup == "make ready"
+    assert settings.test_paths == TestPaths(("qa/",))
     assert settings.policy.session.max_requests == 3
     assert settings.catalog.deployments[0].id == "p/m"
     assert settings.catalog.providers["p"].api_key == "sesame"
@@ -95,6 +101,36 @@ def test_every_table_reaches_its_room(tmp_path: Path) -> None:
     assert (settings.test_command, settings.requirements) == ("make test", ("numpy>=2",))
 
 
+def test_a_server_in_the_sandbox_is_given_what_is_written_and_nothing_of_ours(
+    tmp_path: Path,
+) -> None:
+    """Its environment is for all to read, so no variable of this machine gets there."""
+    text = """
+        [agent]
+        connections = ["tracker/search"]
+        [[agent.mcp]]
+        name = "db"
+        command = ["python", "-m", "db_server"]
+        env = { MODE = "read" }
+        allow = ["query"]
+        timeout = 5
+        """
+    (server,) = load(tmp_path, text, DB_TOKEN="s3cret", HOME="/home/ada").agent.mcp
+    assert (server.name, server.command) == ("db", ("python", "-m", "db_server"))
+    assert (server.environment, server.allow, server.timeout) == ({"MODE": "read"}, ("query",), 5)
+    with pytest.raises(ConfigError, match="a name of its own"):
+        load(tmp_path, text.replace('name = "db"', 'name = "tracker"'))
+
+
+@pytest.mark.parametrize("written", ["2026-10-01", '"2026-10-01"'])
+def test_the_date_of_a_quality_may_be_text(tmp_path: Path, written: str) -> None:
+    """As a date of TOML and as words."""
+    quality = f'quality = {{coding = {{value = 0.6, source = "x", date = {written}}}}}'
+    settings = load(tmp_path, UNKNOWN_MODEL.replace('["n"]', "[]") + quality)
+    (stated,) = settings.catalog.deployments[0].quality.values()
+    assert stated.on == date(2026, 10, 1)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -103,12 +139,20 @@ def test_every_table_reaches_its_room(tmp_path: Path) -> None:
         ("[agent]\nmax_steps = 0\n", "`agent.max_steps` must be"),
         ('[agent]\nsurface = "big"\n', "`agent.surface` is 'big'."),
         ("[agent.steps.act]\nmax_token = 3\n", "`agent.steps.act.max_token` is no key."),
+        ('[[agent.mcp]]\nname = "a__b"\ncommand = ["x"]\n', "`agent.mcp[0].name`"),
+        ('[[agent.mcp]]\nname = "a"\n', "`agent.mcp[0].command`"),
+        ('[[agent.mcp]]\nname = "a"\ncommand = ["x"]\ntimeout = 121\n', "`agent.mcp[0].timeout`"),
+        (2 * '[[agent.mcp]]\nname = "a"\ncommand = ["x"]\n', "'a' of `agent.mcp` is not the only"),
         ('[sandbox]\nmemory_mb = "1"\n', "`sandbox.memory_mb` must be"),
         ("[policy]\nobjectiv = 1\n", "`policy.objectiv` is no key."),
         ('[sandbox]\ndriver = "docker"\n', "`sandbox.driver` is 'docker'."),
         ('[sandbox]\ndriver = "none"\n', "`turnout run --sandbox none`"),
         ('[policy.egress]\nallow = ["10.0.0.1"]\n', "cannot be allowed: it is an address"),
         (UNKNOWN_MODEL, "no deployment has"),
+        (
+            f'{UNKNOWN_MODEL}quality.coding = {{ value = 1.0, source = "x", date = "May" }}',
+            "must be a date, such as 2026-10-01",
+        ),
         ("[agent\n", "not valid TOML"),
     ],
 )
@@ -175,7 +219,7 @@ def test_no_folder_above_is_searched(tmp_path: Path) -> None:
     """A repository cannot configure the host by lying around it."""
     (tmp_path / "turnout.toml").write_text("[agent]\nmax_steps = 1\n")
     (tmp_path / "inner").mkdir()
-    assert load(tmp_path / "inner").agent.max_steps == 40
+    assert load(tmp_path / "inner").agent.max_steps is None
 
 
 def test_a_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:

@@ -130,17 +130,20 @@ class Gate:
         """Seconds that people took so far."""
 
     async def ask(
-        self, step: int, call: ToolCall, surface: Surface
+        self, step: int, call: ToolCall, surface: Surface, on_record: ApprovalAsked | None = None
     ) -> AsyncIterator[ApprovalAsked | ApprovalGiven]:
         """Have a call decided on; nothing is yielded where no rule is about it.
 
+        `on_record`: a question that was put before a crash and not answered.
         Everything in the sandbox is frozen meanwhile, so that what was looked at is what is done.
         """
-        rule = await self._rule_for(call, surface)
-        if rule is None:
-            return
-        asked = ApprovalAsked(step, call, rule.text)
-        yield asked
+        asked = on_record
+        if asked is None or (asked.step, asked.call) != (step, call):
+            rule = await self._rule_for(call, surface)
+            if rule is None:
+                return
+            asked = ApprovalAsked(step, call, rule.text)
+            yield asked
         await self._sandbox.pause()
         started = self._clock.monotonic()
         try:

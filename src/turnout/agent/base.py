@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from turnout.core.events import Event
+from turnout.core.govern.connections import Connection
 from turnout.core.ids import RunId
 from turnout.core.inference import ModelReply, ModelRequest, Objective, StepKind, TaskKind
 from turnout.core.money import Micros
 from turnout.core.runs import TestReport
 from turnout.core.tasks import SurfaceName
+from turnout.sandbox.testrun import USUAL_TESTS, TestPaths
 
 __all__ = [
     "AgentConfig",
@@ -25,6 +27,7 @@ PromptName = Literal["answer", "condense", "files", "guide", "plan", "review", "
 
 
 _FREE = Micros(0)
+_OWN_TESTS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +55,20 @@ def _default_steps() -> dict[StepKind, StepConfig]:
 class AgentConfig:
     """What users may set about the agent."""
 
-    max_steps: int = 40
-    """Act steps before the run ends with `step_limit`."""
+    max_steps: int | None = None
+    """Act steps before the run ends with `step_limit`; None: as the surface has it."""
     max_tool_calls: int = 400
     """Tool calls before the run ends with `step_limit`."""
     max_seconds: float | None = None
     """Wall time of the work before the run ends with `capped`; None: no limit of its own."""
     max_spend: Micros | None = None
     """Known cost of a run's model calls before it ends with `capped`; None: the policy's alone."""
-    command_timeout: float = 120.0
-    """Seconds a tool's command may take."""
-    test_timeout: float = 300.0
-    """Seconds one run of the tests may take."""
-    output_cap: int = 8_000
-    """Characters of one tool result that a model reads."""
+    command_timeout: float | None = None
+    """Seconds a tool's command may take; None: as the surface has it."""
+    test_timeout: float | None = None
+    """Seconds one run of the tests may take; None: as the surface has it."""
+    output_cap: int | None = None
+    """Characters of one tool result that a model reads; None: as the surface has it."""
     summarise_above: int = 4_000
     """Characters of command or test output above which it is summarised first."""
     repair_samples: int = 10
@@ -78,6 +81,8 @@ class AgentConfig:
     """Tools beside those of the surface, such as `search_files`."""
     connections: tuple[str, ...] = ()
     """Connections of the gateway whose tools act steps may use: `server` or `server/tool`."""
+    mcp: tuple[Connection, ...] = ()
+    """MCP servers that run inside the sandbox, whose tools act steps have."""
     approvals: tuple[str, ...] = ()
     """Rules for tool calls that wait for a person: `tool`, or `tool:path pattern`."""
     attempts: int = 1
@@ -89,6 +94,11 @@ class AgentConfig:
     steps: dict[StepKind, StepConfig] = field(default_factory=_default_steps)
     tool_steps: dict[str, StepConfig] = field(default_factory=dict)
     """For the step that carries one named tool, what counts in place of `steps`."""
+
+    @property
+    def own_test_timeout(self) -> float:
+        """Seconds that one of our own runs of the tests may take."""
+        return self.test_timeout or _OWN_TESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +114,8 @@ class Brief:
     """Our own run at base; None where there are no tests."""
     test_files: tuple[str, ...] = ()
     """Existing test files of the workspace: never to be changed."""
+    test_paths: TestPaths = USUAL_TESTS
+    """By which a file is one of tests."""
     reachable: tuple[str, ...] = ()
     """Hosts that commands can reach, each with what is to be known of it; no others answer."""
     attempt: int = 1
@@ -115,9 +127,9 @@ class Brief:
     first_step: int = 1
     """Number of its first step: a run counts its steps over all attempts."""
     spent: Micros = _FREE
-    """Known cost of what the run did before: `max_spend` counts it."""
+    """Known cost of what the run did before this attempt: `max_spend` counts it."""
     seconds: float = 0.0
-    """Wall time of that: `max_seconds` counts it."""
+    """Wall time of the run's work until now, without waits for people: `max_seconds` counts it."""
 
 
 class ModelClient(Protocol):

@@ -16,7 +16,12 @@ from turnout.agent.wire import (
     encode_request,
 )
 from turnout.core.clock import Clock
-from turnout.core.inference import CALL_KIND_HEADER, ModelReply, ModelRequest
+from turnout.core.inference import (
+    CALL_KIND_HEADER,
+    LASTING_HEADER,
+    ModelReply,
+    ModelRequest,
+)
 from turnout.errors import GatewayError
 
 __all__ = ["HttpModelClient"]
@@ -37,13 +42,23 @@ class HttpModelClient:
     """
 
     def __init__(
-        self, *, base_url: str, uds: Path | None, api_key: str, clock: Clock, timeout: float = 900.0
+        self,
+        *,
+        base_url: str,
+        uds: Path | None,
+        api_key: str,
+        clock: Clock,
+        timeout: float = 900.0,
+        lasting: bool = False,
     ) -> None:
+        """Let the gateway go on with a call when we go away where it is `lasting`."""
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._uds = uds
         self._headers = {"content-type": "application/json"}
         if api_key:
             self._headers["authorization"] = f"Bearer {api_key}"
+        if lasting:
+            self._headers[LASTING_HEADER] = "1"
         self._clock = clock
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None
@@ -75,14 +90,16 @@ class HttpModelClient:
         }
         for pause in _PAUSES:
             try:
-                return await self._send(body, headers)
+                return await self._send(request, body, headers)
             except GatewayError as error:
                 if error.retry_after is None or error.retry_after > _LONGEST_PAUSE:
                     raise
                 await self._clock.sleep(max(pause, error.retry_after))
-        return await self._send(body, headers)
+        return await self._send(request, body, headers)
 
-    async def _send(self, body: bytes, headers: Mapping[str, str]) -> ModelReply:
+    async def _send(
+        self, request: ModelRequest, body: bytes, headers: Mapping[str, str]
+    ) -> ModelReply:
         if self._session is None:
             raise RuntimeError("HttpModelClient is used inside `async with`.")
         started = self._clock.monotonic()
@@ -95,7 +112,8 @@ class HttpModelClient:
             raise _unreachable(str(error) or type(error).__name__, 0.0) from None
         if response.status != 200:
             raise decode_error(response.status, answer, self._retry_after(response))
-        return decode_reply(answer, round((self._clock.monotonic() - started) * 1000))
+        latency = round((self._clock.monotonic() - started) * 1000)
+        return decode_reply(answer, latency, request.tools)
 
     def _retry_after(self, response: aiohttp.ClientResponse) -> float | None:
         if response.status not in _RETRIED or response.headers.get("x-should-retry") == "false":

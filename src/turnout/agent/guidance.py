@@ -1,6 +1,8 @@
 """What a repository says to agents: AGENTS.md and CLAUDE.md, as data."""
 
+import asyncio
 import posixpath
+from collections.abc import Sequence
 from typing import Final
 
 from turnout.errors import ToolError
@@ -52,12 +54,22 @@ async def read_guidance(sandbox: Sandbox) -> str:
 async def _files(sandbox: Sandbox) -> list[tuple[str, str]]:
     """Return folders that have guidance, with its path, the root first."""
     chosen: dict[str, str] = {}
-    for name in _NAMES:
-        for pattern in (name, f"**/{name}"):
-            try:
-                listing = await sandbox.list(pattern, limit=_MOST_FOLDERS)
-            except ToolError:
-                continue
-            for path in listing.paths:
-                chosen.setdefault(posixpath.dirname(path), path)
+    for paths in await asyncio.gather(*(_named(sandbox, name) for name in _NAMES)):
+        for path in paths:
+            chosen.setdefault(posixpath.dirname(path), path)
     return sorted(chosen.items(), key=lambda item: (item[0].count("/"), item[0]))[:_MOST_FOLDERS]
+
+
+async def _named(sandbox: Sandbox, name: str) -> Sequence[str]:
+    """Return the files of a name; that of the root is among them, however many there are."""
+    try:
+        listing = await sandbox.list(f"**/{name}", limit=_MOST_FOLDERS)
+    except ToolError:
+        return ()
+    if len(listing.paths) == listing.total:
+        return listing.paths
+    try:
+        await sandbox.read(name, limit=1)
+    except ToolError:
+        return listing.paths
+    return (name, *listing.paths)

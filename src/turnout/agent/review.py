@@ -1,7 +1,7 @@
 """A review agent: the loop in a workspace that holds the change, with tools that only read."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -10,6 +10,7 @@ from turnout.agent.base import AgentConfig, Brief, ModelClient
 from turnout.agent.loop import LoopStrategy
 from turnout.agent.loop.state import Role
 from turnout.agent.tools.arguments import unfenced
+from turnout.agent.tools.bounds import bounds_of
 from turnout.agent.tools.output import cap
 from turnout.agent.tools.run_tests import headline
 from turnout.core.clock import Clock
@@ -67,17 +68,20 @@ async def review(
     clock: Clock,
     subject: ReviewSubject,
     approver: Approver | None = None,
+    record: Iterable[Event] = (),
 ) -> AsyncIterator[Event]:
     """Have a change reviewed, yielding each event before going on; the last one is `Reviewed`.
 
+    `record`: the events of this review that an earlier service has put on record.
     Where a review may block, one that comes to no judgement lets nothing pass.
     """
     brief = replace(subject.brief, surface="review", prompt=_asked(subject), lessons="")
     role = Role("review", f"review-{brief.attempt}")
-    reading = replace(config, max_steps=min(config.max_steps, _MOST_STEPS), extra_tools=())
+    steps = min(bounds_of("review", config).steps, _MOST_STEPS)
+    reading = replace(config, max_steps=steps, extra_tools=())
     strategy = LoopStrategy(client, sandbox, reading, clock, role, approver)
     end = LoopEnded("failed", "It ended without saying how.")
-    async for event in strategy.run(brief):
+    async for event in strategy.run(brief, record):
         if isinstance(event, LoopEnded):
             end = event
         else:

@@ -1,7 +1,7 @@
 """Model calls in the JSON of chat completions: requests out, replies and refusals in."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from pydantic import TypeAdapter, ValidationError
@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from turnout.agent.tools.marks import broken
 from turnout.core.ids import RequestId, ToolCallId
 from turnout.core.inference import FinishReason, ModelReply, ModelRequest, RoutingReport
-from turnout.core.json import JsonObject, JsonValue, as_object, as_objects, as_text
+from turnout.core.json import DEEPEST, JsonObject, JsonValue, as_object, as_objects, as_text
 from turnout.core.messages import (
     AssistantMessage,
     Message,
@@ -17,7 +17,7 @@ from turnout.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from turnout.core.tools import Tool, ToolCall
+from turnout.core.tools import MCP, Tool, ToolCall, function_name
 from turnout.core.usage import Usage
 from turnout.errors import GatewayError
 
@@ -45,6 +45,7 @@ def encode_request(request: ModelRequest) -> bytes:
         "task": ask.task,
         "session": ask.session,
         "policy": ask.policy,
+        "mcp_tools": _mcp_tools(request.tools) or None,
     }
     body: dict[str, JsonValue] = {
         "model": request.model,
@@ -59,21 +60,24 @@ def encode_request(request: ModelRequest) -> bytes:
     if request.tools or request.connections:
         connected = [_connected(name) for name in request.connections]
         body["tools"] = [*(_tool(tool) for tool in request.tools), *connected]
-        body["tool_choice"] = _tool_choice(request.tool_choice)
+        body["tool_choice"] = _tool_choice(function_name(request.tool_choice))
     if request.response_schema is not None:
         schema: JsonObject = {"name": "reply", "schema": request.response_schema, "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     return json.dumps(_clean(_present(body)), ensure_ascii=False).encode()
 
 
-def decode_reply(body: bytes, latency_ms: int) -> ModelReply:
-    """Read the body of an answer with status 200; `GatewayError` where it is no completion."""
+def decode_reply(body: bytes, latency_ms: int, tools: Sequence[Tool] = ()) -> ModelReply:
+    """Read the body of an answer with status 200; `GatewayError` where it is no completion.
+
+    `tools`: what the request declared; calls name them as the agent does.
+    """
     top = as_object(_parse(body))
     choices = as_objects(top.get("choices"))
     message = as_object(choices[0].get("message")) if choices else {}
     if not message:
         raise _invalid(body, "it has no message")
-    calls = _calls(message)
+    calls = _calls(message, {function_name(tool.name): tool.name for tool in tools})
     return ModelReply(
         request_id=RequestId(as_text(top.get("id"))),
         message=AssistantMessage(
@@ -131,17 +135,23 @@ def _message(message: Message) -> JsonObject:
 
 
 def _call(call: ToolCall) -> JsonObject:
-    function = {"name": call.name, "arguments": call.arguments}
+    function = {"name": function_name(call.name), "arguments": call.arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 
 def _tool(tool: Tool) -> JsonObject:
     function: JsonObject = {
-        "name": tool.name,
+        "name": function_name(tool.name),
         "description": tool.description,
         "parameters": tool.parameters,
     }
     return {"type": "function", "function": function}
+
+
+def _mcp_tools(tools: Sequence[Tool]) -> JsonObject:
+    """Return which functions stand for tools of MCP servers, so that policy can judge these."""
+    served = [tool.name for tool in tools if tool.name.startswith(MCP)]
+    return {function_name(name): name.removeprefix(MCP) for name in served}
 
 
 def _connected(name: str) -> JsonObject:
@@ -180,10 +190,25 @@ def _parse(body: bytes) -> JsonValue:
         value: JsonValue = json.loads(body, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         raise _invalid(body, "it is not JSON") from None
+    if body.count(b"[") + body.count(b"{") > DEEPEST and _is_deeper(value, DEEPEST):
+        raise _invalid(body, f"it nests deeper than {DEEPEST} levels, and could not be sent back")
     return value
 
 
-def _calls(message: JsonObject) -> tuple[ToolCall, ...]:
+def _is_deeper(value: JsonValue, most: int) -> bool:
+    level: list[JsonValue] = [value]
+    for _ in range(most):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return bool(level)
+
+
+def _inside(value: JsonValue) -> Iterable[JsonValue]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
+def _calls(message: JsonObject, names: Mapping[str, str]) -> tuple[ToolCall, ...]:
     calls = []
     for call in as_objects(message.get("tool_calls")):
         function = as_object(call.get("function"))
@@ -191,7 +216,8 @@ def _calls(message: JsonObject) -> tuple[ToolCall, ...]:
         if not isinstance(arguments, str):
             arguments = "" if arguments is None else json.dumps(arguments)
         name = as_text(function.get("name"))
-        calls.append(ToolCall(ToolCallId(as_text(call.get("id"))), name, arguments))
+        called = ToolCall(ToolCallId(as_text(call.get("id"))), names.get(name, name), arguments)
+        calls.append(called)
     return tuple(calls)
 
 

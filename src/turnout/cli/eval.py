@@ -154,8 +154,15 @@ async def _run(request: _Request) -> None:
     settings = request.settings
     with tempfile.TemporaryDirectory(prefix="turnout-eval-") as folder:
         async with open_sandboxes(settings) as driver, open_service(settings, _say) as service:
-            grader = Grader(driver, settings.limits, test_timeout=settings.agent.test_timeout)
-            trials = Trials(service, grader, Path(folder), surface=request.surface)
+            grader = Grader(
+                driver,
+                settings.limits,
+                test_timeout=settings.agent.own_test_timeout,
+                test_paths=settings.test_paths,
+            )
+            trials = Trials(
+                service, grader, Path(folder), surface=request.surface, setup=settings.setup
+            )
             for number, instance in enumerate(todo, start=done + 1):
                 place = f"[{number}/{len(request.instances)}] {instance.instance_id}"
                 _say(f"{place} …")

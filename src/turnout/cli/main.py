@@ -42,7 +42,7 @@ class _Command(NamedTuple):
 
 
 _COMMANDS: Final[Mapping[str, _Command]] = {
-    "run": _Command("turnout.cli.run", "Turn a task and a repository into a tested diff."),
+    "run": _Command("turnout.cli.run.start", "Turn a task and a repository into a tested diff."),
     "runs": _Command("turnout.cli.runs", "List, show and order runs; print their diffs."),
     "init": _Command("turnout.cli.init", "Write a commented turnout.toml."),
     "doctor": _Command("turnout.cli.doctor", "Say what this machine can do and what it lacks."),

@@ -40,7 +40,7 @@ from turnout.core.events import (
     WorkspaceReady,
 )
 from turnout.core.tools import ToolCall, ToolResult
-from turnout.runs.summary import RunResult, advance
+from turnout.runs.summary import Summary
 
 __all__ = ["Line", "LiveProgress", "PlainProgress", "Progress", "Silence", "Story", "progress_on"]
 
@@ -161,7 +161,7 @@ class LiveProgress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._result: RunResult | None = None
+        self._summary = Summary()
         self._story = Story()
         self._start = time.monotonic()
         self._note = "starting"
@@ -175,7 +175,7 @@ class LiveProgress:
 
     def show(self, entry: Entry) -> None:
         """Print the entry's lines above and bring the live one up to date."""
-        self._result = advance(self._result, entry)
+        self._summary.add(entry)
         for line in self._story.lines(entry.event):
             self._console.print(Text(safe(line.text), style=line.style))
 
@@ -208,18 +208,19 @@ class LiveProgress:
         return self._spinner
 
     def _state(self) -> list[str]:
-        if self._result is None:
+        result = self._summary.result
+        if result is None:
             return [self._note]
-        if self._result.step is None:
-            return [self._result.run_id, "preparing the workspace"]
-        step = self._result.step
+        if result.step is None:
+            return [result.run_id, "preparing the workspace"]
+        step = result.step
         state = [f"step {step.step} {step.kind}"]
-        if self._result.attempts:
-            state.insert(0, f"attempt {self._result.attempts[-1].started.attempt}")
-        if progress := self._result.progress:
+        if result.attempts:
+            state.insert(0, f"attempt {result.attempts[-1].started.attempt}")
+        if progress := result.progress:
             state.append(f"plan {progress.states.count('done')}/{len(progress.states)}")
-        if self._result.calls:
-            state += [safe(self._result.calls[-1].routing.model), cost_text(self._result)]
+        if result.calls:
+            state += [safe(result.calls[-1].routing.model), cost_text(result)]
         if under_way := self._story.under_way:
             state.append(safe(under_way))
         return state

@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TextIO
 
@@ -29,6 +30,9 @@ __all__ = [
     "review_text",
     "screen_of",
 ]
+
+_SHOWN: Final = 5
+"""Paths of one list; `turnout runs show --full` has all of them."""
 
 _GOOD: Final = frozenset({"resolved", "no_regression"})
 _UNFIT_STATUS: Final = frozenset({None, 401, 402, 404, 429, 502, 503, 504})
@@ -80,11 +84,21 @@ def result_json(result: RunResult, code: int, delivery: JsonObject | None) -> Js
 
 def judged_text(result: RunResult, screen: Screen) -> str:
     """Return the diff and what our tests say of it."""
-    verdict = _verdict_text(result.verdict, colour=screen.colour)
+    notes = [_verdict_text(result.verdict, colour=screen.colour)]
+    if result.verdict is not None and result.verdict.new_tests:
+        notes.append(f"New tests: {_listed(result.verdict.new_tests)}")
+    if result.patch.excluded:
+        notes.append(f"Left out of the diff: {_listed(result.patch.excluded)}")
+    judged = "\n".join(notes)
     if not result.patch:
-        return verdict
+        return judged
     diff = result.patch.diff.decode(errors="backslashreplace")
-    return f"{coloured_diff(diff, colour=screen.colour)}\n\n{verdict}"
+    return f"{coloured_diff(diff, colour=screen.colour)}\n\n{judged}"
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return safe(", ".join(paths[:_SHOWN])) + more
 
 
 def closing_text(result: RunResult, screen: Screen) -> str:

@@ -138,6 +138,8 @@ class ModelCallIntended:
     """`auto`, or the pinned model."""
     messages: tuple[Message, ...]
     """What this call adds to its conversation; tool results are on record as their own events."""
+    tool: str = ""
+    """The one tool that it carries; empty: those that steps of its kind do."""
     type: Literal["model_call_intended"] = "model_call_intended"
 
 

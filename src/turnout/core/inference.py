@@ -1,5 +1,6 @@
 """What is asked of a model, and what comes back, as our own agent sees it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,6 +13,7 @@ from turnout.core.usage import Usage
 
 __all__ = [
     "CALL_KIND_HEADER",
+    "LASTING_HEADER",
     "FinishReason",
     "ModelReply",
     "ModelRequest",
@@ -39,6 +41,9 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
 CALL_KIND_HEADER = "x-turnout-call-kind"
 """Header by which our agent tells the gateway the kind of step a call belongs to."""
 
+LASTING_HEADER = "x-turnout-lasting"
+"""`1` with an idempotency key: who asks comes back for the answer, even when it goes away."""
+
 
 @dataclass(frozen=True, slots=True)
 class RoutingAsk:
@@ -52,6 +57,13 @@ class RoutingAsk:
     """Nothing else may be declared on this request; None: whatever the policy allows."""
     read_only: bool = False
     """Whether only tools that the policy lists as changing nothing may be declared."""
+    mcp_tools: Mapping[str, str] = field(default_factory=dict)
+    """By declared function that stands for a tool of an MCP server which the client runs: that
+    tool, as policies name it, `mcp:server/tool`."""
+
+    def policy_name(self, function: str) -> str:
+        """Return the name by which policies and receipts know a declared function."""
+        return self.mcp_tools.get(function, function)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,8 @@ class Patch:
     """What `git apply` takes; empty where nothing changed."""
     files: tuple[FileChange, ...]
     excluded: tuple[str, ...] = ()
-    """New paths left out as caches or environments."""
+    """New paths left out: caches, environments, what was installed, large files, and what lies in a
+    repository or submodule of its own."""
 
     def __bool__(self) -> bool:
         return bool(self.diff)
@@ -115,6 +116,8 @@ class Verdict:
     """Existing test files that the patch alters or deletes."""
     detail: str = ""
     """One sentence for people."""
+    new_tests: tuple[str, ...] = ()
+    """Test files that the patch adds: not held against it, and no proof of it either."""
 
 
 @dataclass(frozen=True, slots=True)

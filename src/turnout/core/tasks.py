@@ -23,3 +23,5 @@ class Task:
     """Shell command that runs the tests in the workspace; None: detected."""
     requirements: tuple[str, ...] | None = None
     """Requirement specifiers of the test environment; None: those the repository declares."""
+    setup: str | None = None
+    """Shell command that sets the workspace up before any work; None: nothing more is needed."""

@@ -1,12 +1,20 @@
 """Tools, the calls a model asks for, and what came back."""
 
+import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from hashlib import sha256
+from typing import Final, NamedTuple
 
 from turnout.core.ids import DeploymentId, ModelId, ToolCallId
 from turnout.core.json import JsonObject
 
-__all__ = ["Holder", "Tool", "ToolCall", "ToolResult"]
+__all__ = ["MCP", "Holder", "Tool", "ToolCall", "ToolResult", "function_name"]
+
+MCP: Final = "mcp:"
+"""Begins the name of a tool of an MCP server, `mcp:server/tool`."""
+
+_LONGEST_FUNCTION: Final = 64
+_UNFIT: Final = re.compile("[^A-Za-z0-9_-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +58,21 @@ class ToolResult:
     """True for a tool such as `finish`: the model has said that it is done."""
     full: str = ""
     """The whole output where `content` is not all of it; a bounded part of a very long one."""
+    unsure: bool = False
+    """True for an error that leaves open whether the call has changed something."""
+
+
+def function_name(tool: str) -> str:
+    """Return the name by which models know a tool; for `mcp:server/tool` one that every API takes.
+
+    Where characters have to be replaced or left out, a digest tells such names apart.
+    """
+    if not tool.startswith(MCP):
+        return tool
+    server, _, name = tool.removeprefix(MCP).partition("/")
+    written = f"mcp__{server}__{name}"
+    plain = _UNFIT.sub("_", written)
+    if plain == written and len(plain) <= _LONGEST_FUNCTION:
+        return plain
+    digest = sha256(tool.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{plain[: _LONGEST_FUNCTION - 9]}_{digest}"

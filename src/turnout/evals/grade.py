@@ -10,7 +10,7 @@ from turnout.errors import SandboxError, ToolError, UnfitError
 from turnout.evals.instances import Instance
 from turnout.evals.patches import without_tests
 from turnout.sandbox.base import BaseSpec, Limits, RunTests, Sandbox, SandboxDriver
-from turnout.sandbox.testrun import detect_test_command, run_tests
+from turnout.sandbox.testrun import USUAL_TESTS, TestPaths, detect_test_command, run_tests
 
 __all__ = ["Grade", "GradeName", "Grader"]
 
@@ -41,15 +41,17 @@ class Grader:
         *,
         test_timeout: float,
         run_tests: RunTests = run_tests,
+        test_paths: TestPaths = USUAL_TESTS,
     ) -> None:
         self._driver = driver
         self._limits = limits
         self._test_timeout = test_timeout
         self._run_tests = run_tests
+        self._test_paths = test_paths
 
     async def grade(self, instance: Instance, base: BaseSpec, diff: bytes) -> Grade:
         """Grade the diff of a run that started from `base`; only cancellation comes out."""
-        kept = without_tests(diff, frozenset(instance.hidden_tests))
+        kept = without_tests(diff, frozenset(instance.hidden_tests), self._test_paths)
         if not kept.diff:
             why = "The patch changes tests only." if kept.dropped else "Nothing was changed."
             return Grade("no_patch", why, kept.dropped)

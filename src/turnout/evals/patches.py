@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from turnout.sandbox.patches import parse_patch
-from turnout.sandbox.testrun import is_test_path
+from turnout.sandbox.testrun import USUAL_TESTS, TestPaths
 
 __all__ = ["Kept", "without_tests"]
 
@@ -35,7 +35,9 @@ class Kept:
     """Paths whose changes were left out."""
 
 
-def without_tests(diff: bytes, hidden: frozenset[str] = frozenset()) -> Kept:
+def without_tests(
+    diff: bytes, hidden: frozenset[str] = frozenset(), tests: TestPaths = USUAL_TESTS
+) -> Kept:
     """Return `diff`, as git writes it, without changes to tests, to their control and to `hidden`.
 
     What steers the runner is left out with the tests: it could turn a failure into a pass.
@@ -45,7 +47,7 @@ def without_tests(diff: bytes, hidden: frozenset[str] = frozenset()) -> Kept:
     for section in _SECTION.split(diff):
         sides = [side for each in parse_patch(section) for side in (each.old, each.new) if side]
         paths = list(dict.fromkeys(side.decode(errors="backslashreplace") for side in sides))
-        judging = [path for path in paths if path in hidden or _judges(path)]
+        judging = [path for path in paths if path in hidden or tests.match(path) or _controls(path)]
         if judging:
             dropped += judging
         else:
@@ -53,6 +55,6 @@ def without_tests(diff: bytes, hidden: frozenset[str] = frozenset()) -> Kept:
     return Kept(b"".join(kept), tuple(dropped))
 
 
-def _judges(path: str) -> bool:
+def _controls(path: str) -> bool:
     name = PurePosixPath(path).name
-    return is_test_path(path) or name in _CONTROL or name.endswith(".pth")
+    return name in _CONTROL or name.endswith(".pth")

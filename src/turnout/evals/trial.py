@@ -79,13 +79,21 @@ class Trials:
     """Runs and grades instances, one after the other."""
 
     def __init__(
-        self, runner: Runner, grader: Grader, folder: Path, *, surface: SurfaceName = "guide"
+        self,
+        runner: Runner,
+        grader: Grader,
+        folder: Path,
+        *,
+        surface: SurfaceName = "guide",
+        setup: str | None = None,
     ) -> None:
         self._runner = runner
         self._grader = grader
         self._folder = folder
         """Where repositories of instances that bring their own tree are made."""
         self._surface = surface
+        self._setup = setup
+        """For instances that are in a repository of their own."""
 
     async def run(self, instance: Instance, show: Callable[[Entry], None]) -> Trial:
         """Run and grade one instance; a failed run is a result, an unfit environment an error."""
@@ -96,6 +104,7 @@ class Trials:
             surface=self._surface,
             test_command=instance.test_command,
             requirements=instance.requirements,
+            setup=self._setup if instance.repository else None,
         )
         result: RunResult | None = None
         try:
@@ -109,7 +118,7 @@ class Trials:
             return _trial(instance, None, Grade("infrastructure", str(error)))
         if result is None:
             return _trial(instance, None, Grade("infrastructure", "The run left no result."))
-        base = BaseSpec(task.repository, result.base_commit, task.requirements)
+        base = BaseSpec(task.repository, result.base_commit, task.requirements, setup=task.setup)
         return _trial(instance, result, await self._grader.grade(instance, base, result.patch.diff))
 
     async def _made(self, instance: Instance) -> str:

@@ -1,7 +1,7 @@
 """The gateway's HTTP surface: parse, ask the engine, render."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import Final, assert_never
 
 from starlette.applications import Starlette
@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnout.core.ids import RequestId, new_request_id
+from turnout.core.inference import LASTING_HEADER
 from turnout.errors import GatewayError, TurnoutError
 from turnout.gateway.access import Authenticate, check_role
 from turnout.gateway.delivery import (
@@ -115,7 +116,9 @@ class _App:
             await send_answer(send, reply.status, reply.body, {**own, **reply.headers})
             return
         try:
-            with Connected(receive):
+            # Whoever comes back for an answer gets it; it is not asked for again.
+            lasts = _lasts(asked, headers)
+            with nullcontext() if lasts else Connected(receive):
                 if asked.stream:
                     await self._stream(client, caller, asked, request_id, send)
                     return
@@ -137,6 +140,12 @@ class _App:
         parts = self._engine.stream(caller, asked, request_id)
         headers = _own_headers(client, request_id)
         await send_events(send, _events(parts, writer), writer, headers, self._limits.keep_alive)
+
+
+def _lasts(asked: InferenceRequest, headers: Mapping[str, str]) -> bool:
+    """Whether an answer is fetched even where its client is gone for now."""
+    kept = asked.idempotency_key is not None and not asked.stream
+    return kept and headers.get(LASTING_HEADER) == "1"
 
 
 def _own_headers(client: ClientShape, request_id: RequestId) -> dict[str, str]:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from turnout.core.inference import StepKind
 from turnout.core.policies import ToolRule
+from turnout.core.tools import MCP
 from turnout.errors import GatewayError
 from turnout.gateway.exchange import InferenceRequest
 
 __all__ = ["ToolJudgement", "judge", "judge_request", "refuse_tools"]
 
-_SERVER = "mcp:"
 _ALL = "/*"
 _MANY = 300
 
@@ -40,7 +40,7 @@ def judge_request(rule: ToolRule, request: InferenceRequest) -> ToolJudgement:
     ask = request.ask
     if not request.tools and ask.tools is None:
         return _PASSES
-    declared = [tool.name for tool in request.tools]
+    declared = [ask.policy_name(tool.name) for tool in request.tools]
     if ask.read_only and (beyond := _outside(rule.read_only, declared)):
         own = judge(rule, declared, request.call_kind).outside
         return ToolJudgement(beyond[0], own, "is not one that the policy lists as read-only")
@@ -102,10 +102,10 @@ def _of(name: str, listed: Collection[str]) -> bool:
     A request for all tools of a server passes where any of them is listed: the gateway shows the
     model only those that are.
     """
-    if not name.startswith(_SERVER):
+    if not name.startswith(MCP):
         return False
     server, slash, tool = name.partition("/")
-    if not (slash and tool) or server == _SERVER:
+    if not (slash and tool) or server == MCP:
         return False
     if f"{server}{_ALL}" in listed:
         return True

@@ -1,4 +1,4 @@
-"""Every connection of a gateway."""
+"""Every connection of a gateway, or of a run."""
 
 import logging
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from turnout.core.govern.connections import Connection, ConnectionTool, ToolOutc
 from turnout.core.json import JsonObject
 from turnout.errors import ConnectionFailedError
 from turnout.mcp.link import Link
+from turnout.mcp.reach import Cage, from_here, inside
 
 __all__ = ["McpConnections"]
 
@@ -20,9 +21,13 @@ _TALKATIVE: Final = ("mcp", "client", "httpx2", "httpcore2")
 class McpConnections:
     """Connections to MCP servers, each opened at its first use; use it inside `async with`."""
 
-    def __init__(self, connections: Mapping[str, Connection], clock: Clock) -> None:
+    def __init__(
+        self, connections: Mapping[str, Connection], clock: Clock, cage: Cage | None = None
+    ) -> None:
+        """`cage`: where the programs of connections run; None: here."""
+        reach = from_here() if cage is None else inside(cage)
         self._connections = connections
-        self._links = {name: Link(held, clock) for name, held in connections.items()}
+        self._links = {name: Link(held, clock, reach) for name, held in connections.items()}
 
     async def __aenter__(self) -> Self:
         for name in _TALKATIVE:

@@ -1,10 +1,11 @@
 """One connection, opened at first use, kept open, opened anew where it broke."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
-from typing import Final, NamedTuple, NoReturn, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import anyio
 from mcp import Client, MCPError, types
@@ -15,9 +16,10 @@ from turnout.core.clock import Clock
 from turnout.core.govern.connections import Connection, ConnectionTool, ToolOutcome
 from turnout.core.json import JsonObject
 from turnout.errors import ConnectionFailedError, ToolError
-from turnout.mcp.http import UNREACHED, over_http
-from turnout.mcp.program import over_pipes
-from turnout.mcp.reading import Scrubber, read_result, read_tool
+from turnout.mcp.failures import CLOSED, Failures
+from turnout.mcp.http import UNREACHED
+from turnout.mcp.reach import Reach
+from turnout.mcp.reading import Scrubber, read_result, usable_tools
 
 __all__ = ["Link"]
 
@@ -28,8 +30,9 @@ _RESTING: Final = 2.0
 _AT_ONCE: Final = 16
 _MOST_TOOLS: Final = 256
 _MOST_PAGES: Final = 32
-_CLOSED: Final = -32000
 _TERMINATED: Final = "Session terminated"
+_SILENT: Final = 1.0
+"""Seconds in which a server that is there says what tools it has."""
 _ENDING: Final = 10.0
 """Seconds that a connection has to close."""
 
@@ -65,19 +68,32 @@ class _Failed(NamedTuple):
     error: ConnectionFailedError
 
 
+class _Ending(asyncio.Event):
+    """Set once a connection is to be closed, or is at its end."""
+
+    why = ""
+    """The end of a sentence, where the other side has ended it and the reason is known."""
+
+    def note(self, why: str) -> None:
+        self.why = why
+        self.set()
+
+
 class _Open(NamedTuple):
     client: Client
     owner: "asyncio.Task[None]"
-    ending: asyncio.Event
+    ending: _Ending
 
 
 class Link:
     """Speaks to one server; safe for any number of callers at once."""
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
+    def __init__(self, connection: Connection, clock: Clock, reach: Reach) -> None:
         self._connection = connection
+        self._reach = reach
         self._clock = clock
         self._scrub = Scrubber(connection.secrets)
+        self._failures = Failures(connection, reach.called, self._scrub)
         self._opening = asyncio.Lock()
         self._listing = asyncio.Lock()
         self._places = asyncio.Semaphore(_AT_ONCE)
@@ -127,13 +143,14 @@ class Link:
 
     async def _list(self) -> _Listed:
         try:
-            tools = await self._within(lambda: self._asked(_list_tools, again=True))
+            ask = partial(_list_tools, allow=self._connection.allow)
+            tools = await self._within(lambda: self._asked(ask, again=True))
         except ToolError as error:
-            raise self._failure(error.message) from error
+            raise self._failures.of(error.message) from error
         except ConnectionFailedError as error:
             self._unlisted = _Failed(self._clock.monotonic(), error)
             raise
-        return _Listed(self._clock.monotonic(), self._usable(tools))
+        return _Listed(self._clock.monotonic(), usable_tools(tools, self._connection, self._scrub))
 
     async def _within(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
         seconds = self._connection.timeout
@@ -141,7 +158,9 @@ class Link:
             async with asyncio.timeout(seconds):
                 return await work()
         except TimeoutError:
-            raise self._failure(f"did not answer within {seconds:g} s") from None
+            if self._reach.alone:
+                await self._drop_silent()
+            raise self._failures.of(f"did not answer within {seconds:g} s") from None
 
     async def _asked(self, ask: Callable[[Client], Awaitable[Answer]], *, again: bool) -> Answer:
         """Ask over the open connection, and once more over a new one where the old was gone."""
@@ -150,11 +169,11 @@ class Link:
             return await self._ask_once(ask)
         except _LostError as lost:
             if not was_open or (lost.delivered and not again):
-                self._fail(lost)
+                raise self._failures.of(str(lost)) from lost
         try:
             return await self._ask_once(ask)
         except _LostError as lost:
-            self._fail(lost)
+            raise self._failures.of(str(lost)) from lost
 
     async def _ask_once(self, ask: Callable[[Client], Awaitable[Answer]]) -> Answer:
         opened = await self._opened()
@@ -164,18 +183,34 @@ class Link:
             if error.code == UNREACHED or error.message == _TERMINATED:
                 self._drop(opened)
                 raise _LostError(error.message, delivered=False) from error
-            if error.code == _CLOSED:
+            if error.code == CLOSED:
                 self._drop(opened)
-                raise _LostError(error.message, delivered=True) from error
+                why = opened.ending.why or "ended before it answered"
+                raise _LostError(why, delivered=True) from error
             raise ToolError(self._scrub(error.message)[:1_000]) from error
         except ValidationError as error:
-            raise self._failure("sent an answer that is not of the protocol") from error
+            raise self._failures.of("sent an answer that is not of the protocol") from error
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             self._drop(opened)
             raise _LostError("is no longer there", delivered=False) from error
         except RuntimeError as error:
             self._drop(opened)
             raise _LostError("is no longer there", delivered=True) from error
+
+    async def _drop_silent(self) -> None:
+        """Give up a server that answers nothing any more; the next call starts it anew."""
+        opened = self._open
+        if opened is None:
+            return
+        try:
+            async with asyncio.timeout(_SILENT):
+                await opened.client.list_tools()
+        except MCPError as error:
+            if error.code != CLOSED:
+                return
+            self._drop(opened)
+        except (TimeoutError, ValidationError, RuntimeError, anyio.BrokenResourceError):
+            self._drop(opened)
 
     async def _opened(self) -> _Open:
         async with self._opening:
@@ -196,7 +231,7 @@ class Link:
 
     async def _start(self) -> _Open:
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        ending = asyncio.Event()
+        ending = _Ending()
         owner = asyncio.create_task(self._own(ready, ending))
         owner.add_done_callback(lambda ended: self._ended(ended, ready))
         try:
@@ -212,9 +247,9 @@ class Link:
         """Leave nobody waiting for a connection that is not coming."""
         failed = None if owner.cancelled() else owner.exception()
         if not ready.done():
-            ready.set_exception(failed or self._failure("ended before it was open"))
+            ready.set_exception(failed or self._failures.of("ended before it was open"))
 
-    async def _own(self, ready: "asyncio.Future[Client]", ending: asyncio.Event) -> None:
+    async def _own(self, ready: "asyncio.Future[Client]", ending: _Ending) -> None:
         """Hold the connection open: the SDK wants it closed by the task that opened it."""
         try:
             async with self._connected(ending) as client:
@@ -222,12 +257,11 @@ class Link:
                 await ending.wait()
         except _BROKEN as error:
             if not ready.done():
-                ready.set_exception(self._explained(error))
+                ready.set_exception(self._failures.explained(error, ending.why))
 
     @asynccontextmanager
-    async def _connected(self, ending: asyncio.Event) -> AsyncIterator[Client]:
-        held = self._connection
-        transport = over_http(held) if held.url else over_pipes(held, ending.set)
+    async def _connected(self, ending: _Ending) -> AsyncIterator[Client]:
+        transport = self._reach.transport(self._connection, ending.note)
         info = types.Implementation(name="turnout", version=version("turnout"))
         client = Client(transport, cache=None, client_info=info, message_handler=self._note)
         async with client as opened:
@@ -248,41 +282,13 @@ class Link:
         self._endings.add(owner)
         owner.add_done_callback(self._endings.discard)
 
-    def _usable(self, tools: tuple[types.Tool, ...]) -> tuple[ConnectionTool, ...]:
-        allow, read_only = self._connection.allow, self._connection.read_only
-        read = {found.name: found for t in tools if (found := read_tool(t, self._scrub))}
-        return tuple(
-            read[name]
-            for name in sorted(read)
-            if (not allow or name in allow) and (read[name].read_only or not read_only)
-        )
 
-    def _explained(self, error: Exception) -> ConnectionFailedError:
-        match error:
-            case ConnectionFailedError():
-                return error
-            case MCPError() if error.code == _CLOSED and self._connection.command:
-                return self._failure("its program ended", "Run its command by hand to see why.")
-            case MCPError():
-                return self._failure(self._scrub(error.message)[:1_000])
-            case ExceptionGroup():
-                return self._explained(error.exceptions[0])
-            case _:
-                return self._failure("does not speak the protocol")
-
-    def _fail(self, lost: _LostError) -> NoReturn:
-        raise self._failure(self._scrub(str(lost))[:1_000]) from lost
-
-    def _failure(self, what: str, mend: str = "") -> ConnectionFailedError:
-        return ConnectionFailedError(f"The connection {self._connection.name}: {what}.", mend=mend)
-
-
-async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
+async def _list_tools(client: Client, allow: Collection[str]) -> tuple[types.Tool, ...]:
     tools: list[types.Tool] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
         page = await client.list_tools(cursor=cursor)
-        tools += page.tools
+        tools += [tool for tool in page.tools if not allow or tool.name in allow]
         cursor = page.next_cursor
         if cursor is None or len(tools) >= _MOST_TOOLS:
             break

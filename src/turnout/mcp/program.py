@@ -4,28 +4,22 @@ import asyncio
 import os
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process, SubprocessStreamProtocol
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final
-
-import anyio
-from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
-from pydantic import ValidationError
 
 from turnout.core.govern.connections import Connection
 from turnout.errors import ConnectionFailedError
+from turnout.mcp.lines import LONGEST_LINE, OnEnd, over_lines
 
 __all__ = ["over_pipes"]
 
-_LONGEST_LINE: Final = 8 * 2**20
 _GRACE: Final = 1.0
 """Seconds that a program has to end by itself, and then again once it is told to."""
 
 
-def over_pipes(
-    connection: Connection, on_end: Callable[[], None]
-) -> AbstractAsyncContextManager[Any]:
+def over_pipes(connection: Connection, on_end: OnEnd) -> AbstractAsyncContextManager[Any]:
     """Return the transport to the program of a connection, which ends with it.
 
     `on_end` is told once the program says nothing any more. The SDK's own transport reads lines
@@ -35,11 +29,11 @@ def over_pipes(
 
 
 @asynccontextmanager
-async def _open(connection: Connection, on_end: Callable[[], None]) -> AsyncIterator[Any]:
+async def _open(connection: Connection, on_end: OnEnd) -> AsyncIterator[Any]:
     loop = asyncio.get_running_loop()
     try:
         transport, protocol = await loop.subprocess_exec(
-            lambda: _Protocol(_LONGEST_LINE, loop),
+            lambda: _Protocol(LONGEST_LINE, loop),
             *connection.command,
             stdin=PIPE,
             stdout=PIPE,
@@ -53,19 +47,11 @@ async def _open(connection: Connection, on_end: Callable[[], None]) -> AsyncIter
             mend=f"Check `connections.{connection.name}.command`.",
         ) from error
     process = Process(transport, protocol, loop)
-    heard, hears = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    said, says = anyio.create_memory_object_stream[SessionMessage](0)
-    listening = asyncio.create_task(_listen(process, heard))
-    listening.add_done_callback(lambda _: on_end())
-    speaking = asyncio.create_task(_speak(process, says))
     try:
-        yield hears, said
+        tell = partial(_tell, process)
+        async with over_lines(_lines(process), tell, on_end) as streams:
+            yield streams
     finally:
-        for task in (listening, speaking):
-            task.cancel()
-        await asyncio.wait({listening, speaking})
-        for stream in (heard, hears, said, says):
-            stream.close()
         await _end(process, protocol.exited)
         # A descendant may still hold the pipes.
         transport.close()
@@ -83,36 +69,17 @@ class _Protocol(SubprocessStreamProtocol):
         super().process_exited()
 
 
-async def _listen(
-    process: Process, heard: anyio.abc.ObjectSendStream[SessionMessage | Exception]
-) -> None:
-    """Hand on what the program says; the session hears of the end as the end of the stream."""
-    if process.stdout is None:
-        return
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        async with heard:
-            # A line that is too long is a ValueError: there is no way back into the stream.
-            with suppress(ValueError, ConnectionError):
-                while line := await process.stdout.readline():
-                    await heard.send(_message(line))
+async def _lines(process: Process) -> AsyncGenerator[bytes, None]:
+    # A line that is too long is a ValueError: there is no way back into the stream.
+    with suppress(ValueError, ConnectionError):
+        while process.stdout is not None and (line := await process.stdout.readline()):
+            yield line
 
 
-async def _speak(process: Process, says: anyio.abc.ObjectReceiveStream[SessionMessage]) -> None:
-    if process.stdin is None:
-        return
-    with suppress(ConnectionError, anyio.ClosedResourceError):
-        async with says:
-            async for message in says:
-                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                process.stdin.write(text.encode() + b"\n")
-                await process.stdin.drain()
-
-
-def _message(line: bytes) -> SessionMessage | Exception:
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValidationError as error:
-        return error
+async def _tell(process: Process, line: bytes) -> None:
+    if process.stdin is not None:
+        process.stdin.write(line)
+        await process.stdin.drain()
 
 
 async def _end(process: Process, exited: asyncio.Event) -> None:

@@ -12,7 +12,7 @@ from mcp import types
 from turnout.core.govern.connections import Connection, ConnectionTool, ToolOutcome
 from turnout.core.json import JsonObject, JsonValue
 
-__all__ = ["Scrubber", "read_result", "read_tool"]
+__all__ = ["Scrubber", "read_result", "read_tool", "usable_tools"]
 
 _LONGEST_DESCRIPTION: Final = 4_000
 _LARGEST_SCHEMA: Final = 32_000
@@ -61,6 +61,16 @@ def read_tool(tool: types.Tool, scrub: Scrubber) -> ConnectionTool | None:
         description=scrub(tool.description or tool.title or "")[:_LONGEST_DESCRIPTION],
         parameters=schema,
         read_only=hints is not None and hints.read_only_hint is True,
+    )
+
+
+def usable_tools(
+    tools: Sequence[types.Tool], connection: Connection, scrub: Scrubber
+) -> tuple[ConnectionTool, ...]:
+    """Return those of the listed tools that a connection lets models use, by name."""
+    read = {found.name: found for tool in tools if (found := read_tool(tool, scrub))}
+    return tuple(
+        read[name] for name in sorted(read) if read[name].read_only or not connection.read_only
     )
 
 

@@ -18,6 +18,7 @@ def result_object(result: RunResult) -> JsonObject:
         "verdict": _verdict(result.verdict) if result.verdict else None,
         "diff": result.patch.diff.decode(errors="backslashreplace"),
         "files": [_file(change) for change in result.patch.files],
+        "excluded": list(result.patch.excluded),
         "explanation": result.explanation,
         "plan": result.plan,
         "plan_steps": _plan_steps(result),
@@ -54,6 +55,7 @@ def _verdict(verdict: Verdict) -> JsonObject:
         "passes_after": verdict.passes_after,
         "tests_untouched": verdict.tests_untouched,
         "touched": list(verdict.touched),
+        "new_tests": list(verdict.new_tests),
         "detail": verdict.detail,
     }
 

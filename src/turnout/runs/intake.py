@@ -35,6 +35,11 @@ async def take_in(task: Task, resolve: Resolve) -> Intake:
     """Check a task and find its base commit; `UsageError` or `RepositoryError` where it fails."""
     if not task.prompt.strip():
         raise UsageError("The task is empty.", mend="Say in a sentence what is to be done.")
+    for command in (task.test_command, task.setup):
+        if command is not None and "\0" in command:
+            raise UsageError(
+                f"The command {command!r} holds a NUL byte.", mend="Write it without one."
+            )
     resolved = await resolve(task.repository, task.base)
     notices = [Notice(text, "warning") for text in resolved.warnings]
     if resolved.dirty:

@@ -12,7 +12,7 @@ from turnout.runs.intake import Intake, Resolve, take_in
 from turnout.runs.ports import ModelAccess, Models, RecordStore, Report
 from turnout.runs.record import Recorder
 from turnout.runs.stop import Stop
-from turnout.runs.summary import RunResult, advance
+from turnout.runs.summary import RunResult, Summary
 from turnout.runs.worker import RunWorker, Workshop
 from turnout.sandbox.base import SandboxDriver
 
@@ -63,18 +63,18 @@ class RunService:
         recorder = Recorder(self._store, new_run_id(), self._workshop.clock, entries.put_nowait)
         worker = RunWorker(self._workshop, access, recorder, stop or Stop(), approver)
         work = asyncio.create_task(self._work(intake, access, recorder, worker, entries))
-        result: RunResult | None = None
+        summary = Summary()
         try:
             while (entry := await entries.get()) is not None:
-                result = advance(result, entry)
+                summary.add(entry)
                 yield entry
             await work
         finally:
             work.cancel()
             # How it ends is on record; whoever gave it up waits for its end, not for its errors.
             await asyncio.gather(work, return_exceptions=True)
-        if result is not None:
-            yield result
+        if summary.result is not None:
+            yield summary.result
 
     async def _ready(self) -> ModelAccess:
         await check_walls(self._workshop.driver)

@@ -1,5 +1,6 @@
 """A run's record folded into what a person or a script wants to know of it."""
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -32,7 +33,7 @@ from turnout.core.events import (
     VerdictGiven,
     WorkspaceReady,
 )
-from turnout.core.ids import RunId
+from turnout.core.ids import RunId, ToolCallId
 from turnout.core.money import Micros
 from turnout.core.runs import Connection, Outcome, Patch, TestReport, Verdict
 from turnout.core.tasks import Task
@@ -40,7 +41,7 @@ from turnout.core.tools import ToolCall, ToolResult
 from turnout.core.usage import Usage
 from turnout.runs.ports import StrategyName
 
-__all__ = ["AttemptUse", "Consent", "RunResult", "ToolUse", "advance", "fold"]
+__all__ = ["AttemptUse", "Consent", "RunResult", "Summary", "ToolUse", "fold"]
 
 _NOTHING = Patch(b"", ())
 _FREE = Micros(0)
@@ -145,26 +146,98 @@ class RunResult:
         return (self.seen_at - self.started_at).total_seconds()
 
 
+class Summary:
+    """A record folded as it comes: an entry costs the same, however many came before."""
+
+    def __init__(self) -> None:
+        self._facts: RunResult | None = None
+        """All but what grows with the run."""
+        self._made: RunResult | None = None
+        self._calls: list[ModelCallDone] = []
+        self._failed_calls: list[ModelCallFailed] = []
+        self._tool_calls: list[ToolUse] = []
+        self._open: dict[ToolCallId, deque[int]] = {}
+        """Places of tool calls without a result, by id: ids come again in later steps."""
+        self._connections: list[Connection] = []
+        self._consents: list[Consent] = []
+        self._warnings: list[str] = []
+
+    def add(self, entry: Entry) -> None:
+        """Take the next entry in; `ValueError` where the first is not the run's start."""
+        event = entry.event
+        if self._facts is None:
+            self._facts = _opened(entry)
+        else:
+            facts = _with_attempt(_with_event(self._facts, event), event)
+            self._facts = replace(facts, seen_at=entry.at)
+        self._grow(event)
+        self._made = None
+
+    @property
+    def result(self) -> RunResult | None:
+        """What the record amounts to so far; None without an entry."""
+        if self._made is None and self._facts is not None:
+            self._made = replace(
+                self._facts,
+                calls=tuple(self._calls),
+                failed_calls=tuple(self._failed_calls),
+                tool_calls=tuple(self._tool_calls),
+                connections=tuple(self._connections),
+                consents=tuple(self._consents),
+                warnings=tuple(self._warnings),
+            )
+        return self._made
+
+    def _grow(self, event: Event) -> None:
+        match event:
+            case ModelCallDone():
+                self._calls.append(event)
+            case ModelCallFailed():
+                self._failed_calls.append(event)
+            case ToolCallIntended(step=step, call=call):
+                self._open.setdefault(call.id, deque()).append(len(self._tool_calls))
+                self._tool_calls.append(ToolUse(step, call))
+            case ToolCallDone():
+                self._close(event)
+            case ConnectionsAsked(connections=connections):
+                self._connections += connections
+            case ApprovalAsked():
+                self._consents.append(Consent(event))
+            case ApprovalGiven():
+                self._answer(event)
+            case Notice(text=text, level="warning"):
+                self._warnings.append(text)
+            case _:
+                pass
+
+    def _close(self, done: ToolCallDone) -> None:
+        """Give the oldest open call of that id its result."""
+        if places := self._open.get(done.result.call_id):
+            at = places.popleft()
+            use = self._tool_calls[at]
+            self._tool_calls[at] = replace(use, result=done.result, seconds=done.seconds)
+
+    def _answer(self, given: ApprovalGiven) -> None:
+        for at, each in enumerate(self._consents):
+            if each.given is None and each.asked.call.id == given.call_id:
+                self._consents[at] = replace(each, given=given)
+
+
 def fold(entries: Iterable[Entry]) -> RunResult:
     """Fold a record, oldest entry first; `ValueError` where it does not open with its start."""
-    result: RunResult | None = None
+    summary = Summary()
     for entry in entries:
-        result = advance(result, entry)
-    if result is None:
+        summary.add(entry)
+    if summary.result is None:
         raise ValueError("a record without entries")
-    return result
+    return summary.result
 
 
-def advance(result: RunResult | None, entry: Entry) -> RunResult:
-    """Return the result with one more entry in it; None stands for no entry so far."""
-    event = entry.event
-    if result is None:
-        if not isinstance(event, RunStarted):
-            raise ValueError(f"a record opens with {event.type}")
-        return RunResult(
-            entry.run_id, event.task, event.base_commit, event.strategy, entry.at, entry.at
-        )
-    return replace(_with_attempt(_with_event(result, event), event), seen_at=entry.at)
+def _opened(entry: Entry) -> RunResult:
+    event, at = entry.event, entry.at
+    if not isinstance(event, RunStarted):
+        raise ValueError(f"a record opens with {event.type}")
+    return RunResult(entry.run_id, event.task, event.base_commit, event.strategy, at, at)
 
 
 def _with_attempt(result: RunResult, event: Event) -> RunResult:
@@ -221,8 +294,6 @@ def _with_event(result: RunResult, event: Event) -> RunResult:
     match event:
         case WorkspaceReady():
             return replace(result, workspace=event)
-        case Notice(text=text, level="warning"):
-            return replace(result, warnings=(*result.warnings, text))
         case TestsRan(phase="before", report=report):
             return replace(result, tests_before=report)
         case TestsRan(report=report):
@@ -246,18 +317,9 @@ def _with_work(result: RunResult, event: Event) -> RunResult:
         case ModelCallDone():
             return replace(
                 result,
-                calls=(*result.calls, event),
                 usage=result.usage + event.usage,
                 cost=Micros(result.cost + (event.routing.cost_micros or 0)),
             )
-        case ModelCallFailed():
-            return replace(result, failed_calls=(*result.failed_calls, event))
-        case ToolCallIntended(step=step, call=call):
-            return replace(result, tool_calls=(*result.tool_calls, ToolUse(step, call)))
-        case ConnectionsAsked(connections=connections):
-            return replace(result, connections=(*result.connections, *connections))
-        case ToolCallDone():
-            return replace(result, tool_calls=_with_result(result.tool_calls, event))
         case LoopEnded(answer=answer) if answer:
             return replace(result, explanation=answer)
         case Explained(text=text) if text:
@@ -274,21 +336,8 @@ def _with_rest(result: RunResult, event: Event) -> RunResult:
             return replace(result, progress=event)
         case Reviewed():
             return replace(result, review=event)
-        case ApprovalAsked():
-            return replace(result, consents=(*result.consents, Consent(event)))
-        case ApprovalGiven():
-            return replace(result, consents=_answered(result.consents, event))
         case _:
             return result
-
-
-def _answered(consents: tuple[Consent, ...], given: ApprovalGiven) -> tuple[Consent, ...]:
-    return tuple(
-        replace(each, given=given)
-        if each.given is None and each.asked.call.id == given.call_id
-        else each
-        for each in consents
-    )
 
 
 def _sum(earlier: ResourcesUsed | None, used: ResourcesUsed) -> ResourcesUsed:
@@ -304,12 +353,3 @@ def _sum(earlier: ResourcesUsed | None, used: ResourcesUsed) -> ResourcesUsed:
         earlier.wall_seconds + used.wall_seconds,
         earlier.frozen_seconds + used.frozen_seconds,
     )
-
-
-def _with_result(uses: tuple[ToolUse, ...], done: ToolCallDone) -> tuple[ToolUse, ...]:
-    """Give the oldest open call of that id its result: ids come again in later steps."""
-    for at, use in enumerate(uses):
-        if use.result is None and use.call.id == done.result.call_id:
-            closed = replace(use, result=done.result, seconds=done.seconds)
-            return (*uses[:at], closed, *uses[at + 1 :])
-    return uses

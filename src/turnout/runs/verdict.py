@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from turnout.core.runs import FileChange, Patch, TestReport, Verdict, VerdictName
+from turnout.sandbox.testrun import USUAL_TESTS, TestPaths
 
 __all__ = ["judge"]
 
@@ -39,30 +40,31 @@ def judge(
     test_files: Sequence[str],
     *,
     steered: Collection[str] = (),
+    paths: TestPaths = USUAL_TESTS,
 ) -> Verdict:
     """Return the verdict on `patch`.
 
     `before` and `after` are our runs of the same tests without and with the patch, None where
     none could be run; `test_files` are the test files that existed at base, `steered` the files in
-    which the patch changes what steers the tests.
+    which the patch changes what steers the tests, `paths` those by which a new file is a test.
     """
     existing = {_shown(path) for path in test_files}.union(_told(before))
     touched = tuple(
         change.path
         for change in patch.files
-        if (change.path in existing and change.status != "added")
-        or change.path in steered
-        or _controls(change)
+        if change.path in existing or change.path in steered or _controls(change)
     )
+    added = [change.path for change in patch.files if change.status == "added"]
+    fresh = tuple(path for path in added if paths.match(path) and path not in touched)
     failed_before = _failed(before)
     passes_after = after.ok if after is not None and after.found else None
 
     def verdict(name: VerdictName, detail: str) -> Verdict:
-        return Verdict(name, failed_before, passes_after, not touched, touched, detail)
+        return Verdict(name, failed_before, passes_after, not touched, touched, detail, fresh)
 
     if not patch:
         name: VerdictName = "no_tests" if failed_before is None else "not_resolved"
-        return verdict(name, "Nothing was changed.")
+        return verdict(name, _nothing(patch.excluded))
     if before is None or not before.found:
         return verdict("no_tests", _without_tests(after))
     if touched:
@@ -74,6 +76,12 @@ def judge(
     if failed_before:
         return verdict("resolved", _mended(before, after))
     return verdict("no_regression", f"Nothing failed before or after ({_count(after.passed)}).")
+
+
+def _nothing(excluded: Sequence[str]) -> str:
+    if not excluded:
+        return "Nothing was changed."
+    return f"Nothing was changed but what no diff holds: {_some(excluded)}."
 
 
 def _shown(path: str) -> str:

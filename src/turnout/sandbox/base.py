@@ -240,6 +240,11 @@ class BaseSpec:
 
     The environment is then that of a tree in which they were changed; the tree stays the commit's.
     """
+    setup: str | None = None
+    """Shell command that sets the workspace up, run once, with the package mirrors in reach alone.
+
+    What it makes in the workspace and in `/venv` is there from the start and no change of a run's.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ State folder, all of it made once and never changed:
     environments/  `/venv` folders
     projects/      per set of manifests: metadata of the project itself, and what its build made
     nodes/         per lock file: node modules
+    setups/        per set-up command and what it goes by: what it made, with a `/venv` of its own
     layers/        one manifest per base layer, by the key of its `BaseRef`
 """
 
@@ -31,6 +32,7 @@ from turnout.sandbox.base import PROJECT, VENV, BaseRef, BaseSpec, Mount
 from turnout.sandbox.declared.plain import explicit
 from turnout.sandbox.declared.read import declared
 from turnout.sandbox.setup.checkout import prepare_tree
+from turnout.sandbox.setup.command import Beneath, prepare_setup
 from turnout.sandbox.setup.environment import prepare_environment
 from turnout.sandbox.setup.interpreter import Interpreter, ask_interpreter
 from turnout.sandbox.setup.node import NodeModules, prepare_modules
@@ -127,13 +129,16 @@ async def _prepare(tools: Tools, spec: BaseSpec) -> BaseRef:
     parts = await _parts(starter, spec)
     texts = dict(spec.manifests) if parts.source is None else parts.source.texts
     project, modules = await _made(tools, parts, builds=declared(texts).builds)
-    warnings = [*parts.warnings, *project.warnings, *modules.warnings]
+    warnings = [*parts.warnings, *project.warnings]
+    # A command that sets the workspace up sees to what it needs.
+    warnings += modules.warnings if spec.setup is None else ()
     pins: tuple[str, ...] = ()
     if wanted is None:
         found = declared(texts, built=project.requirements)
         wanted, pins = found.requirements, found.pins
         warnings += found.warnings
     environment = await prepare_environment(tools, wanted, pins)
+    warnings += environment.warnings
     layer = Layer(
         commit=spec.commit if parts.source else "",
         history=parts.history,
@@ -142,8 +147,12 @@ async def _prepare(tools: Tools, spec: BaseSpec) -> BaseRef:
         project=project.shown,
         under=tuple(folder for folder in (project.made, modules.folder) if folder is not None),
     )
+    if spec.setup is not None and parts.source is not None:
+        beneath = Beneath(layer.commit, layer.environment, layer.under)
+        done = await prepare_setup(tools, parts.source, beneath, spec.setup)
+        layer.environment, layer.under = done.environment, done.under
+        warnings += done.warnings
     key = _keep(starter.state_dir, layer)
-    warnings += environment.warnings
     return BaseRef(key, layer.commit, environment.requirements, tuple(warnings))
 
 
@@ -179,6 +188,7 @@ async def _parts(starter: BareStarter, spec: BaseSpec) -> _Parts:
         texts={**made.facts.texts, **dict(changed)},
         changed=changed,
         native=made.facts.native,
+        preparing=made.facts.preparing,
     )
     return _Parts(history, source, made.facts.nodes, made.facts.warnings)
 

@@ -103,21 +103,21 @@ class Collection:
     async def of_tree(self) -> Patch:
         """Look at every file."""
         send = Command(argv=("/bin/bash", "-c", _SEND_TREE), raw=True)
-        more = [Mount(str(path), f"{BASE_MORE}/{n}") for n, path in enumerate(self.under)]
-        return await self._compare(send, ("tree", BASE_MORE), more)
+        return await self._compare(send, ("tree",), [])
 
     async def _compare(
         self, send: Command, arguments: Sequence[str], mounts: Sequence[Mount]
     ) -> Patch:
         """Send from one sandbox to another and read what that has found."""
-        shown = [Mount(str(self.history), BASE_GIT), *mounts]
+        more = [Mount(str(path), f"{BASE_MORE}/{n}") for n, path in enumerate(self.under)]
+        shown = [Mount(str(self.history), BASE_GIT), *more, *mounts]
         run_id = RunId(f"collect-{token_hex(6)}")
         collector = await self.starter.start_bare(run_id, shown, _LIMITS)
         try:
             program = (self.starter.python, "-ISE", "-c", inside_program("collect.py"))
             tree = Piped(self.sandbox, _MOST_TREE)
             compare = Command(
-                argv=(*program, BASE_GIT, _SCRATCH, self.commit, *arguments),
+                argv=(*program, BASE_GIT, _SCRATCH, self.commit, BASE_MORE, *arguments),
                 stdin=tree.output(replace(send, timeout=_TIMEOUT)),
                 timeout=_TIMEOUT,
                 raw=True,

@@ -1,9 +1,11 @@
 """What steers the tests from within files that hold other things as well."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
+from typing import Final
 
 from turnout.errors import ToolError
 from turnout.sandbox.base import Sandbox
@@ -11,7 +13,20 @@ from turnout.sandbox.base import Sandbox
 __all__ = ["read_steering", "steering_of"]
 
 _INI = frozenset({"setup.cfg", "tox.ini"})
-_MAKEFILES = frozenset({"GNUmakefile", "makefile", "Makefile"})
+_RECIPES: Final[Mapping[str, frozenset[str]]] = {
+    "make": frozenset({"GNUmakefile", "makefile", "Makefile"}),
+    "tox": frozenset({"tox.ini"}),
+    "nox": frozenset({"noxfile.py"}),
+    "just": frozenset({"justfile", "Justfile", ".justfile"}),
+    "task": frozenset({"Taskfile.yml", "Taskfile.yaml"}),
+    "rake": frozenset({"Rakefile"}),
+}
+"""Files that say what a program does which a command names; all of such a file counts."""
+
+_SCRIPTS = frozenset({"", ".sh", ".bash"})
+"""Suffixes of what runs tests; another file that the command names may be the code under test."""
+
+_WORD = re.compile(r"[^\s;&|()<>'\"=]+")
 _NODE = ("npm", "pnpm", "yarn", "bun")
 _NO_MATTER = frozenset(
     {
@@ -42,6 +57,8 @@ def steering_of(path: str, text: str, command: str) -> str | None:
     name = PurePosixPath(path).name
     if not _may_steer(path, command):
         return None
+    if _is_recipe(path, command):
+        return text
     if name == "pyproject.toml":
         return _pytest_table(text)
     if name in _INI:
@@ -52,11 +69,20 @@ def steering_of(path: str, text: str, command: str) -> str | None:
 
 def _may_steer(path: str, command: str) -> bool:
     name = PurePosixPath(path).name
-    if name in _MAKEFILES:
-        return "make" in command
     if name == "package.json":
         return any(program in command for program in _NODE)
-    return name == "pyproject.toml" or name in _INI
+    return name == "pyproject.toml" or name in _INI or _is_recipe(path, command)
+
+
+def _is_recipe(path: str, command: str) -> bool:
+    """Say whether a file says what the command does: it names it, or the program that reads it."""
+    pure = PurePosixPath(path)
+    if any(program in command and pure.name in names for program, names in _RECIPES.items()):
+        return True
+    if pure.suffix not in _SCRIPTS:
+        return False
+    scripts = (word for word in _WORD.findall(command) if "/" in word or word.endswith("sh"))
+    return any(f"/{path}".endswith("/" + word.removeprefix("./")) for word in scripts)
 
 
 async def _read(sandbox: Sandbox, command: str, path: str) -> str | None:

@@ -6,15 +6,25 @@ import secrets
 import shlex
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
 from turnout.core.runs import TestReport
-from turnout.errors import ToolError
+from turnout.errors import ConfigError, ToolError
 from turnout.sandbox.base import BASE_ENV, Command, CommandResult, Sandbox
+from turnout.sandbox.inside.find import glob_expression
 
-__all__ = ["FOLDER", "detect_test_command", "is_test_path", "list_test_files", "run_tests"]
+__all__ = [
+    "FOLDER",
+    "USUAL_TESTS",
+    "TestPaths",
+    "detect_test_command",
+    "list_test_files",
+    "run_tests",
+]
 
 FOLDER = f"{BASE_ENV['TMPDIR']}/turnout-report"
 """Where our pytest plugin writes, inside."""
@@ -58,17 +68,49 @@ class _Line(BaseModel):
     taken: bool = False
 
 
-def is_test_path(path: str) -> bool:
-    """Say whether a path, relative to the repository, is that of tests or of what steers them."""
-    pure = PurePosixPath(path)
-    in_folder = any(part in _TEST_FOLDERS for part in pure.parts[:-1])
-    return in_folder or _TEST_NAMES.fullmatch(pure.name) is not None
+@dataclass(frozen=True, slots=True)
+class TestPaths:
+    """Which paths of a repository are those of tests, or of what steers them."""
+
+    __test__ = False
+
+    patterns: tuple[str, ...] = ()
+    """Globs as `Sandbox.list` takes them, or folders with a slash at the end.
+
+    Without any it is the usual names of files and folders that count.
+    """
+
+    def match(self, path: str) -> bool:
+        """Say whether a path, relative to the repository, is one of them."""
+        if self.patterns:
+            return any(re.match(_expression(pattern), path) for pattern in self.patterns)
+        pure = PurePosixPath(path)
+        in_folder = any(part in _TEST_FOLDERS for part in pure.parts[:-1])
+        return in_folder or _TEST_NAMES.fullmatch(pure.name) is not None
+
+    def check(self) -> None:
+        """Raise `ConfigError` where a pattern is none."""
+        for pattern in self.patterns:
+            try:
+                re.compile(_expression(pattern))
+            except re.error as error:
+                raise ConfigError(
+                    f"{pattern!r} is no pattern of paths: {error}.",
+                    mend="Write globs such as `tests/**` or `*_check.py`.",
+                ) from None
 
 
-async def list_test_files(sandbox: Sandbox) -> tuple[str, ...]:
+USUAL_TESTS: Final = TestPaths()
+
+
+def _expression(pattern: str) -> str:
+    return glob_expression(f"{pattern}**" if pattern.endswith("/") else pattern)
+
+
+async def list_test_files(sandbox: Sandbox, paths: TestPaths = USUAL_TESTS) -> tuple[str, ...]:
     """Return the test files of the workspace, sorted."""
     listing = await sandbox.list(limit=_MOST_FILES)
-    return tuple(path for path in listing.paths if is_test_path(path))
+    return tuple(path for path in listing.paths if paths.match(path))
 
 
 async def detect_test_command(sandbox: Sandbox) -> str | None:

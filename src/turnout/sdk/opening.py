@@ -132,4 +132,6 @@ async def _spec(settings: Settings, wanted: Creation) -> tuple[BaseSpec, tuple[s
     warnings = found.warnings
     if found.dirty:
         warnings = (*warnings, "Changes of the checkout that are not committed are left out.")
-    return BaseSpec(wanted.repository, found.commit, settings.requirements), warnings
+    setup = wanted.setup or settings.setup
+    spec = BaseSpec(wanted.repository, found.commit, settings.requirements, setup=setup)
+    return spec, warnings

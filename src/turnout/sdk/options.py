@@ -42,6 +42,9 @@ class CreateOptions(TypedDict, total=False):
     """Path or URL of a git repository to check out into `/workspace`; without it that is empty."""
     base: str
     """Revision of the repository to start from; `HEAD` by default."""
+    setup: str
+    """Shell command that sets the workspace of a repository up, run once, with the package mirrors
+    in reach alone; by default that of the settings."""
     config: str | os.PathLike[str] | Settings
     """A `turnout.toml`; by default that of the current folder, as for the command line."""
     allow: Sequence[str]
@@ -89,6 +92,7 @@ class Creation:
     env: Mapping[str, str] = field(default_factory=dict)
     repository: str | None = None
     base: str = "HEAD"
+    setup: str | None = None
     config: Path | Settings | None = None
     allow: tuple[str, ...] = ()
     driver: DriverName | SandboxDriver | None = None
@@ -113,12 +117,17 @@ def creation(options: CreateOptions) -> Creation:
     repository = options.get("repository")
     if repository is None and "base" in options:
         raise UsageError("`base` is a revision of a repository.", mend="Name it by `repository`.")
+    if repository is None and "setup" in options:
+        raise UsageError("`setup` is for a repository.", mend="Name it by `repository`.")
+    if not _sendable(options.get("setup", "")):
+        raise UsageError("`setup` holds a character that no program can be given.")
     return Creation(
         timeout=_either(options.get("timeout"), options.get("timeout_seconds"), "timeout_seconds"),
         labels=_texts(options.get("labels", {}), "labels"),
         env=_variables(options.get("env", {})),
         repository=None if repository is None else _place(os.fspath(repository)),
         base=options.get("base", "HEAD"),
+        setup=options.get("setup"),
         config=config if config is None or isinstance(config, Settings) else Path(config),
         allow=_hosts(options.get("allow", ())),
         driver=options.get("driver"),

@@ -7,7 +7,8 @@ from typing import Final
 
 from turnout.agent.approval import check_rules
 from turnout.agent.base import AgentConfig, StepConfig
-from turnout.agent.tools.surfaces import surface_of
+from turnout.agent.tools.surfaces import check_tools, surface_of
+from turnout.core.govern.connections import Connection
 from turnout.core.govern.revisions import DEFAULT_POLICY
 from turnout.core.inference import StepKind
 from turnout.core.money import usd_to_micros
@@ -19,6 +20,7 @@ from turnout.sandbox.base import BoundSecret, Egress, Limits
 from turnout.sandbox.container.options import ContainerOptions
 from turnout.sandbox.egress.rules import parse_rule
 from turnout.sandbox.kubernetes.options import KubernetesOptions, ProxyAddress
+from turnout.sandbox.testrun import TestPaths
 from turnout.settings.tables import (
     AgentTable,
     ContainerTable,
@@ -26,6 +28,7 @@ from turnout.settings.tables import (
     ProxyTable,
     SandboxTable,
     ServiceTable,
+    TestsTable,
 )
 from turnout.settings.values import DriverName
 
@@ -38,11 +41,14 @@ __all__ = [
     "kubernetes_options",
     "limits_of",
     "service_options",
+    "test_paths_of",
 ]
 
 _MIB: Final = 1 << 20
+_LONGEST_RESULT: Final = 1_000_000
+"""Characters that are kept of a result; the model reads on in them as far as it wants."""
 _LISTS: Final = ("approvals", "connections", "extra_tools")
-_BUILT: Final = frozenset({"steps", "tool_steps", "max_spend", *_LISTS})
+_BUILT: Final = frozenset({"steps", "tool_steps", "max_spend", "mcp", *_LISTS})
 
 
 def agent_config(table: AgentTable) -> AgentConfig:
@@ -58,6 +64,7 @@ def agent_config(table: AgentTable) -> AgentConfig:
         given["max_spend"] = usd_to_micros(table.max_spend_usd)
     base = replace(AgentConfig(), **given)
     surface_of(table.surface, base.extra_tools)
+    check_tools(table.tool_steps)
     check_rules(base.approvals, base.connections)
     steps: dict[StepKind, StepConfig] = dict(base.steps)
     for kind, step in table.steps.items():
@@ -66,7 +73,29 @@ def agent_config(table: AgentTable) -> AgentConfig:
         name: replace(steps["act"], **step.model_dump(exclude_unset=True))
         for name, step in table.tool_steps.items()
     }
-    return replace(base, steps=steps, tool_steps=own)
+    return replace(base, steps=steps, tool_steps=own, mcp=_servers(table))
+
+
+def _servers(table: AgentTable) -> tuple[Connection, ...]:
+    taken = {wanted.partition("/")[0] for wanted in table.connections or ()}
+    for server in table.mcp:
+        if server.name in taken:
+            raise ConfigError(
+                f"The MCP server {server.name!r} of `agent.mcp` is not the only one of its name.",
+                mend="Give each of these, and of `agent.connections`, a name of its own.",
+            )
+        taken.add(server.name)
+    return tuple(
+        Connection(
+            server.name,
+            command=tuple(server.command),
+            environment=server.env,
+            allow=tuple(server.allow),
+            timeout=server.timeout,
+            longest_result=_LONGEST_RESULT,
+        )
+        for server in table.mcp
+    )
 
 
 def default_policy(policies: Sequence[Policy]) -> Policy:
@@ -174,3 +203,10 @@ def _place(name: str, place: str) -> str:
             f"`service.repositories.{name}` is {place!r}.", mend="Write an absolute path or a URL."
         )
     return place
+
+
+def test_paths_of(table: TestsTable) -> TestPaths:
+    """Return which paths are those of tests; `ConfigError` for a pattern that is none."""
+    paths = TestPaths(tuple(table.patterns or ()))
+    paths.check()
+    return paths

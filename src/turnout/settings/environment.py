@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, get_args
 
+from turnout.core.json import JsonValue
 from turnout.core.service.options import ServiceAddress
 from turnout.errors import ConfigError
 from turnout.gateway.config.addresses import http_address, sendable_key
@@ -29,6 +30,7 @@ from turnout.settings.building import (
     kubernetes_options,
     limits_of,
     service_options,
+    test_paths_of,
 )
 from turnout.settings.tables import File
 from turnout.settings.values import (
@@ -174,7 +176,20 @@ def _read(path: Path | None) -> File:
         raise ConfigError(f"The file cannot be read: {error}.") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"The file is not valid TOML: {error}.") from error
-    return read_table(File, table, "")
+    return read_table(File, {key: _plain(value) for key, value in table.items()}, "")
+
+
+def _plain(value: object) -> JsonValue:
+    """Return what TOML says in JSON, which knows no dates: those become text."""
+    match value:
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list():
+            return [_plain(item) for item in value]
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            return str(value)
 
 
 def _settings(path: Path | None, table: File, env: Mapping[str, str]) -> Settings:
@@ -204,7 +219,9 @@ def _settings(path: Path | None, table: File, env: Mapping[str, str]) -> Setting
         limits=limits_of(table.sandbox),
         egress=egress_of(policy.egress, env),
         test_command=table.tests.command,
+        setup=table.tests.setup,
         requirements=_optional_tuple(table.tests.requirements),
+        test_paths=test_paths_of(table.tests),
         host_environment={k: v for k, v in env.items() if k in _HOST_VARIABLES},
         service=service_options(table.service),
         colour=not env.get("NO_COLOR"),

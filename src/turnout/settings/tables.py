@@ -16,6 +16,7 @@ __all__ = [
     "File",
     "HostedTable",
     "KubernetesTable",
+    "McpTable",
     "ProxyTable",
     "SandboxTable",
     "ServiceTable",
@@ -36,6 +37,18 @@ class StepTable(Table):
     model: Text | None = None
 
 
+class McpTable(Table):
+    """`[[agent.mcp]]`."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$", max_length=32)]
+    command: Annotated[list[Text], Field(min_length=1)]
+    env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = Field(
+        default_factory=dict
+    )
+    allow: list[Text] = Field(default_factory=list)
+    timeout: Annotated[Rate, Field(le=120)] = 30.0
+
+
 class AgentTable(Table):
     """`[agent]`."""
 
@@ -53,6 +66,7 @@ class AgentTable(Table):
     window: Annotated[int, Field(ge=1_000)] | None = None
     extra_tools: list[Text] | None = None
     connections: list[Text] | None = None
+    mcp: list[McpTable] = Field(default_factory=list)
     approvals: list[Text] | None = None
     attempts: Annotated[int, Field(ge=1, le=20)] | None = None
     escalate_after: Annotated[int, Field(ge=1)] | None = None
@@ -128,7 +142,9 @@ class TestsTable(Table):
     """`[tests]`."""
 
     command: Text | None = None
+    setup: Text | None = None
     requirements: list[str] | None = None
+    patterns: list[Text] | None = None
 
 
 class ServiceTable(Table):

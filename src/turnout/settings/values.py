@@ -17,6 +17,7 @@ from turnout.sandbox.base import Egress, Limits
 from turnout.sandbox.container.options import ContainerOptions
 from turnout.sandbox.hosted.options import HostedOptions
 from turnout.sandbox.kubernetes.options import KubernetesOptions
+from turnout.sandbox.testrun import TestPaths
 
 __all__ = [
     "CONFIG_NAME",
@@ -152,7 +153,10 @@ class Settings:
     egress: Egress
     """What the policy names, without package mirrors; a secret that is not set is empty."""
     test_command: str | None
+    setup: str | None
+    """Shell command that sets a workspace up."""
     requirements: tuple[str, ...] | None
+    test_paths: TestPaths
     host_environment: Mapping[str, str] = field(repr=False)
     """For host programs such as git, when they act on the user's own repository."""
     service: ServiceOptions

@@ -90,7 +90,7 @@ def postgres_engine(url: str, *, connect_timeout: float) -> Engine:
                 "keepalives_count": 3,
             },
         )
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise ConfigError(
             "The URL of the database cannot be read.",
             mend="Write `postgresql://USER:PASSWORD@HOST:PORT/NAME`.",

@@ -62,7 +62,7 @@ class ScriptedModelClient:
             raise GatewayError(answer.message, status=answer.status, code=answer.code)
         number = len(self.requests)
         body = {**completion(answer, "scripted", number), "routing": _routing(request)}
-        return decode_reply(json.dumps(body).encode(), latency_ms=1)
+        return decode_reply(json.dumps(body).encode(), 1, request.tools)
 
 
 def _routing(request: ModelRequest) -> JsonObject:

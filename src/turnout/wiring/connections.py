@@ -1,19 +1,24 @@
-"""The MCP servers whose tools the gateway runs."""
+"""The MCP servers whose tools the gateway runs, and those that run inside a sandbox."""
 
 import asyncio
 import importlib
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
+from turnout.agent.base import AgentConfig
+from turnout.agent.servers import OpenServers, SandboxCage
+from turnout.agent.tools.mcp_tool import ToolServers
 from turnout.core.clock import Clock, SystemClock
 from turnout.core.govern.connections import ConnectionTool
 from turnout.errors import ConfigError, ConnectionFailedError, MissingExtraError
 from turnout.gateway.config.tables import close_match
 from turnout.gateway.connections.port import NoConnections, ToolConnections
+from turnout.sandbox.base import Sandbox
 from turnout.settings import Settings
 
-__all__ = ["CheckedConnection", "check_connections", "open_connections"]
+__all__ = ["CheckedConnection", "check_connections", "open_connections", "open_servers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +67,37 @@ async def open_connections(
     """
     if not settings.connections:
         return NoConnections()
-    try:
-        module = importlib.import_module("turnout.mcp.connections")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"The connections of turnout.toml need the package {error.name}.",
-            mend="Run `pip install 'turnout[mcp]'`, or remove the tables `[connections.NAME]`.",
-        ) from error
+    module = _module("The connections of turnout.toml", "remove the tables `[connections.NAME]`")
     opened: ToolConnections = await stack.enter_async_context(
         module.McpConnections(settings.connections, clock)
     )
     return opened
+
+
+def open_servers(config: AgentConfig, clock: Clock) -> OpenServers | None:
+    """Return what opens the MCP servers of a run in its sandbox; None where there are none.
+
+    `MissingExtraError` where some are configured and the package is not installed.
+    """
+    if not config.mcp:
+        return None
+    module = _module("The MCP servers of turnout.toml", "remove the tables `[[agent.mcp]]`")
+    servers = {server.name: server for server in config.mcp}
+
+    def opened(sandbox: Sandbox) -> AbstractAsyncContextManager[ToolServers]:
+        connections: AbstractAsyncContextManager[ToolServers] = module.McpConnections(
+            servers, clock, SandboxCage(sandbox)
+        )
+        return connections
+
+    return opened
+
+
+def _module(what: str, otherwise: str) -> Any:
+    try:
+        return importlib.import_module("turnout.mcp.connections")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"{what} need the package {error.name}.",
+            mend=f"Run `pip install 'turnout[mcp]'`, or {otherwise}.",
+        ) from error

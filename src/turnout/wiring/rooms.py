@@ -32,17 +32,17 @@ from turnout.gateway.server import serve
 from turnout.localmodel.models import find_installed, models_folder
 from turnout.runs.owners import FileOwners, close_abandoned
 from turnout.runs.ports import Explanation, ModelAccess, Report, StrategyName
-from turnout.runs.record import RunRecords
 from turnout.runs.service import RunService
 from turnout.runs.worker import Effort, Workshop
 from turnout.sandbox.base import Sandbox, SandboxDriver
 from turnout.sandbox.repository import resolve
 from turnout.sandbox.setup.manifests import changed_manifests, may_declare
 from turnout.sandbox.steering import read_steering
-from turnout.sandbox.testrun import detect_test_command, list_test_files, run_tests
+from turnout.sandbox.testrun import TestPaths, detect_test_command, list_test_files, run_tests
 from turnout.settings import Endpoint, Settings
 from turnout.store.database import Database, open_database
 from turnout.store.record import RecordStore
+from turnout.wiring.connections import open_servers
 from turnout.wiring.gateway import access_for, app_of, ground_of, site_of
 from turnout.wiring.sandboxes import check_egress, open_sandboxes, run_egress
 from turnout.wiring.sources import (
@@ -59,7 +59,6 @@ __all__ = [
     "ModelSource",
     "examine_models",
     "list_models",
-    "open_records",
     "open_service",
     "workshop_of",
 ]
@@ -102,20 +101,14 @@ def workshop_of(settings: Settings, driver: SandboxDriver, clock: Clock) -> Work
     return Workshop(
         driver=driver,
         agent=_Agent(settings.agent, clock),
-        suite=_Suite(settings.agent.test_timeout),
+        suite=_Suite(settings.agent.own_test_timeout, settings.test_paths),
         limits=settings.limits,
         clock=clock,
         owners=FileOwners(settings.home / "running"),
         egress=partial(run_egress, settings),
         effort=_effort(settings.agent),
+        test_paths=settings.test_paths,
     )
-
-
-@asynccontextmanager
-async def open_records(settings: Settings) -> AsyncIterator[RunRecords]:
-    """Open the records of past runs."""
-    async with open_database(database_of(settings)) as database:
-        yield RunRecords(RecordStore(database))
 
 
 async def list_models(endpoint: Endpoint, *, seconds: float) -> tuple[str, ...]:
@@ -215,13 +208,21 @@ class _Agent:
     def __init__(self, config: AgentConfig, clock: Clock) -> None:
         self._config = config
         self._clock = clock
+        self._servers = open_servers(config, clock)
 
     def strategy(
         self, name: StrategyName, client: ModelClient, sandbox: Sandbox, approver: Approver
     ) -> Strategy:
         if name == "repair":
             return RepairStrategy(client, sandbox, self._config, self._clock)
-        return LoopStrategy(client, sandbox, self._config, self._clock, approver=approver)
+        return LoopStrategy(
+            client,
+            sandbox,
+            self._config,
+            self._clock,
+            approver=approver,
+            servers=self._servers,
+        )
 
     def writes(self, surface: SurfaceName, tool: str) -> bool:
         found = surface_of(surface, self._config.extra_tools).find(tool)
@@ -247,14 +248,15 @@ class _Agent:
 class _Suite:
     """The tests of a workspace, as the sandbox room finds and runs them."""
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, paths: TestPaths) -> None:
         self._timeout = timeout
+        self._paths = paths
 
     async def command(self, sandbox: Sandbox) -> str | None:
         return await detect_test_command(sandbox)
 
     async def files(self, sandbox: Sandbox) -> tuple[str, ...]:
-        return await list_test_files(sandbox)
+        return await list_test_files(sandbox, self._paths)
 
     async def steering(
         self, sandbox: Sandbox, command: str, paths: Iterable[str]

@@ -1,19 +1,23 @@
 """The state folder: made at first use, and kept from filling up."""
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from turnout.core.clock import Clock
 from turnout.errors import StoreError, UnfitError
+from turnout.runs.record import RunRecords
 from turnout.settings import Settings
-from turnout.store.database import Database
+from turnout.store.database import Database, open_database
+from turnout.store.record import RecordStore
 from turnout.store.replies import RepliesStore
 from turnout.store.responses import ResponsesStore
 from turnout.store.turns import TurnsStore
 
-__all__ = ["DATABASE", "database_of", "keep_house", "state_folder_of"]
+__all__ = ["DATABASE", "database_of", "keep_house", "open_records", "state_folder_of"]
 
 DATABASE: Final = "turnout.db"
 """The database's name in it."""
@@ -43,6 +47,13 @@ def state_folder_of(settings: Settings) -> Path:
 def database_of(settings: Settings) -> Path | str:
     """Return where the database is: the one that is named, else a file in the state folder."""
     return settings.database or state_folder_of(settings) / DATABASE
+
+
+@asynccontextmanager
+async def open_records(settings: Settings) -> AsyncIterator[RunRecords]:
+    """Open the records of past runs."""
+    async with open_database(database_of(settings)) as database:
+        yield RunRecords(RecordStore(database))
 
 
 async def keep_house(database: Database, clock: Clock) -> None:

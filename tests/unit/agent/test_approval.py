@@ -156,6 +156,7 @@ async def events_of(client: ScriptedModelClient, person: Person, *rules: str) ->
     return [event async for event in strategy.run(brief)]
 
 
+@pytest.mark.cases
 async def test_both_of_two_calls_are_answered_where_one_is_refused() -> None:
     """In order, the refused one with the person's words; the other is carried out."""
     sandbox = ScriptedSandbox({"a.py": "x"}, run_id=RUN)

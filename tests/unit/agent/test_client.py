@@ -73,6 +73,7 @@ async def test_a_call_carries_its_key_kind_and_routing(tmp_path: Path) -> None:
     assert json.loads(await received[0].read())["routing"]["session"] == "run-1"
 
 
+@pytest.mark.cases
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 async def test_a_busy_gateway_is_asked_again_under_the_same_key(
     tmp_path: Path, status: int
@@ -105,6 +106,7 @@ async def test_what_a_retry_cannot_mend_is_asked_once(tmp_path: Path, answer: we
     assert len(received) == 1
 
 
+@pytest.mark.cases
 @pytest.mark.parametrize(
     ("retry_after", "slept"),
     [("7", 7.0), ("0", 0.5), ("soon", 0.5), ("Thu, 01 Jan 2026 00:00:09 GMT", 9.0)],
@@ -118,6 +120,7 @@ async def test_retry_after_is_waited_for(tmp_path: Path, retry_after: str, slept
     assert clock.slept == [slept]
 
 
+@pytest.mark.cases
 async def test_retries_are_bounded(tmp_path: Path) -> None:
     """A gateway that stays down is asked four times, and its last word comes out."""
     handler, received = scripted(*(refusal(503, f"down_{n}") for n in range(9)))
@@ -154,6 +157,7 @@ async def test_a_silent_gateway_times_out(tmp_path: Path) -> None:
     assert len(calls) == 1
 
 
+@pytest.mark.cases
 async def test_a_connection_that_breaks_midway_is_tried_again(tmp_path: Path) -> None:
     """Half a body is no reply; the same key makes the repetition safe."""
     calls = []

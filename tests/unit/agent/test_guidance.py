@@ -45,6 +45,13 @@ async def test_a_link_to_the_file_of_another_folder_is_told_once() -> None:
     assert (await read_guidance(ScriptedSandbox(same))).count("Use tabs.") == 1
 
 
+async def test_the_words_of_the_root_are_told_however_many_there_are() -> None:
+    """Folders whose names sort first do not hide them."""
+    files = {f"0{n}/AGENTS.md": f"Folder {n}." for n in range(40)}
+    said = await read_guidance(ScriptedSandbox({**files, "AGENTS.md": "Use tabs."}))
+    assert said.index("Use tabs.") < said.index("Folder 0.")
+
+
 async def test_a_repository_may_say_nothing() -> None:
     """Bytes that are no text, and folders of that name, are survived."""
     assert await read_guidance(ScriptedSandbox({"a.py": ""})) == ""

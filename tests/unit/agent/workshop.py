@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
+from turnout.agent.approval import Approver
 from turnout.agent.base import AgentConfig, Brief
 from turnout.agent.loop import LoopStrategy
+from turnout.agent.servers import OpenServers
 from turnout.core.events import Event, LoopEnded, ToolCallDone
 from turnout.core.ids import RunId
 from turnout.core.tasks import SurfaceName
@@ -48,19 +50,28 @@ class Workshop:
     config: AgentConfig = field(default_factory=AgentConfig)
     script: Callable[[ScriptedSandbox], None] = lambda _: None
     sandbox: type[ScriptedSandbox] = ScriptedSandbox
+    servers: OpenServers | None = None
+    approver: Approver | None = None
 
     async def events(
-        self, client: ScriptedModelClient
+        self, client: ScriptedModelClient, record: Sequence[Event] = ()
     ) -> AsyncIterator[tuple[Event, ScriptedSandbox]]:
         """Yield each event of the loop, and the sandbox as it is then."""
         sandbox = self.sandbox(self.files, run_id=RUN)
         self.script(sandbox)
-        strategy = LoopStrategy(client, sandbox, self.config, FrozenClock())
+        strategy = LoopStrategy(
+            client,
+            sandbox,
+            self.config,
+            FrozenClock(),
+            approver=self.approver,
+            servers=self.servers,
+        )
         brief = Brief(RUN, "Fix a.py.", self.surface, "pytest", None, ("test_a.py",))
-        async for event in strategy.run(brief):
+        async for event in strategy.run(brief, record):
             yield event, sandbox
 
-    async def work(self, client: ScriptedModelClient) -> Finished:
-        """Run the loop to its end."""
-        seen = [pair async for pair in self.events(client)]
+    async def work(self, client: ScriptedModelClient, record: Sequence[Event] = ()) -> Finished:
+        """Run the loop to its end, from where a record of it ends."""
+        seen = [pair async for pair in self.events(client, record)]
         return Finished([event for event, _ in seen], seen[-1][1])

@@ -70,6 +70,21 @@ def test_diff_and_verdict_stand_before_the_rest_is_known() -> None:
     assert "Outcome" not in judged
 
 
+def test_what_is_left_out_and_new_tests_are_named() -> None:
+    """On the screen, a few of them; to a script, all."""
+    left_out = ("__pycache__/", *(f"n{number}.bin" for number in range(6)))
+    run = ended("resolved", "answered", replace(PATCH, excluded=left_out))
+    assert run.verdict is not None
+    run = replace(run, verdict=replace(run.verdict, new_tests=("tests/test_\x1b[2J.py",)))
+    text = judged_text(run, Screen())
+    assert "New tests: tests/test_" in text
+    assert "\x1b" not in text
+    assert "Left out of the diff: __pycache__/, n0.bin, n1.bin, n2.bin, n3.bin and 2 more" in text
+    made = result_json(run, 0, None)
+    assert made["excluded"] == list(left_out)
+    assert made["verdict"]["new_tests"] == ["tests/test_\x1b[2J.py"]
+
+
 def test_the_summary_says_how_it_ended_and_what_it_took() -> None:
     """Explanation, outcome, models and cost are there."""
     run = replace(fold(record(STARTED, call(1_250_000))), outcome="answered", explanation="Why.")

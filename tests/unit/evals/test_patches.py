@@ -3,6 +3,7 @@
 import pytest
 
 from turnout.evals.patches import without_tests
+from turnout.sandbox.testrun import TestPaths
 
 
 def section(path: str, *, old: str | None = None) -> bytes:
@@ -54,3 +55,11 @@ def test_a_test_that_is_moved_away_is_dropped() -> None:
 def test_no_patch_is_no_patch() -> None:
     """Nothing is dropped from nothing."""
     assert without_tests(b"").diff == b""
+
+
+def test_what_is_a_test_follows_the_settings() -> None:
+    """What steers the runner is left out all the same."""
+    diff = section("qa/a.txt") + section("tests/test_a.py") + section("conftest.py")
+    kept = without_tests(diff, tests=TestPaths(("qa/",)))
+    assert kept.dropped == ("qa/a.txt", "conftest.py")
+    assert kept.diff == section("tests/test_a.py")

@@ -36,13 +36,16 @@ INSTANCE = Instance(
     "d",
 )
 
+NO_PATCH = Patch(b"", ())
+
 
 class Service:
     """Ends every run as told, and keeps the tasks that it was given."""
 
-    def __init__(self, *, failure: Exception | None = None) -> None:
+    def __init__(self, *, failure: Exception | None = None, patch: Patch = NO_PATCH) -> None:
         self.tasks: list[Task] = []
         self._failure = failure
+        self._patch = patch
 
     async def run(
         self, task: Task, stop: Stop | None = None
@@ -53,7 +56,7 @@ class Service:
             raise self._failure
         events = (
             RunStarted(task, "c0ffee", "repair"),
-            PatchMade(Patch(b"", ())),
+            PatchMade(self._patch),
             RunEnded("step_limit", "No candidate passed."),
         )
         at = datetime(2026, 1, 1, tzinfo=UTC)
@@ -113,6 +116,19 @@ async def test_an_instance_of_a_repository_starts_from_its_commit(tmp_path: Path
     await trials(service, tmp_path).run(instance, lambda _: None)
     assert (service.tasks[0].repository, service.tasks[0].base) == ("/srv/clone", "abc")
     assert not names(tmp_path)
+
+
+async def test_a_repository_is_set_up_and_graded_as_the_settings_say(tmp_path: Path) -> None:
+    """An instance that brings its own tree is not: nobody wrote a command for it."""
+    driver = ScriptedDriver()
+    service = Service(patch=Patch(b"--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n", ()))
+    grader = Grader(driver, Limits(), test_timeout=9)
+    subject = Trials(service, grader, tmp_path, setup="make ready")
+    instance = replace(INSTANCE, repository="/srv/clone", base_commit="abc", files={})
+    await subject.run(instance, lambda _: None)
+    await subject.run(INSTANCE, lambda _: None)
+    assert [task.setup for task in service.tasks] == ["make ready", None]
+    assert [spec.setup for spec in driver.prepared] == ["make ready", None]
 
 
 async def test_a_repository_that_cannot_be_used_is_infrastructure(tmp_path: Path) -> None:

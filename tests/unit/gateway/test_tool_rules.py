@@ -126,6 +126,16 @@ def test_a_read_only_request_has_the_tools_that_change_nothing(mode: ToolMode) -
     assert enforced == ("mcp:git/log" if mode == "enforce" else None)
 
 
+def test_a_function_that_stands_for_a_tool_of_a_server_is_judged_as_that_tool() -> None:
+    """The client runs the server and shows its model a function; policy speaks of the tool."""
+    ask = RoutingAsk(mcp_tools={"mcp__git__push": "mcp:git/push", "mcp__git__log": "mcp:git/log"})
+    request = declaring("mcp__git__log", "mcp__git__push", ask=ask)
+    judged = judge_request(ToolRule("enforce", ("mcp:git/log",)), request)
+    assert (judged.refused, judged.outside) == ("mcp:git/push", ("mcp:git/push",))
+    assert judge_request(ToolRule("enforce", ("mcp:git/*",)), request).refused is None
+    assert judge_request(ToolRule("enforce", ("mcp__git__log",)), request).refused == "mcp:git/log"
+
+
 def test_the_refusal_names_the_tool_and_the_list() -> None:
     """Status 403, before any model was chosen."""
     judged = judge(ToolRule("enforce", ("read_file",)), ["shell"])

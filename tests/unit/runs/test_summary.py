@@ -1,5 +1,6 @@
 """A record folded into a result."""
 
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from turnout.core.events import (
     ApprovalGiven,
     AttemptChosen,
     AttemptStarted,
+    ConnectionsAsked,
     Entry,
     Event,
     Explained,
@@ -38,11 +40,11 @@ from turnout.core.ids import DeploymentId, ModelId, ProviderName, RequestId, Run
 from turnout.core.inference import RoutingReport
 from turnout.core.messages import AssistantMessage
 from turnout.core.money import Micros
-from turnout.core.runs import Verdict
+from turnout.core.runs import Connection, Verdict
 from turnout.core.tools import ToolCall, ToolResult
 from turnout.core.usage import Usage
 from turnout.runs.export import result_object
-from turnout.runs.summary import advance, fold
+from turnout.runs.summary import Summary, fold
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STARTED = RunStarted(TASK, COMMIT, "loop")
@@ -184,18 +186,42 @@ EVENTS = st.sampled_from(
         PatchMade(PATCH),
         Explained("words"),
         LoopEnded("capped", "cap"),
+        ToolCallIntended(1, ToolCall(ToolCallId("c"), "run", "{}")),
+        ToolCallDone(1, ToolResult(ToolCallId("c"), "exit 0"), 0.5),
+        ApprovalAsked(1, ToolCall(ToolCallId("c"), "run", "{}"), "run"),
+        ApprovalGiven(1, ToolCallId("c"), True, "ann"),
+        ConnectionsAsked((Connection("example.org", 443, False, "no"),)),
     ]
 )
 
 
-@given(st.lists(EVENTS, max_size=12), st.integers(0, 12))
-def test_folding_in_two_parts_is_folding_at_once(events: list[Event], cut: int) -> None:
-    """A view that follows a run sees what a later reader of its record sees."""
+@given(st.lists(EVENTS, max_size=12))
+def test_a_run_that_is_followed_looks_as_its_record_will(events: list[Event]) -> None:
+    """A view that follows a run sees at each event what a later reader of its record sees."""
     entries = record(STARTED, *events)
-    result = fold(entries[: cut + 1])
-    for entry in entries[cut + 1 :]:
-        result = advance(result, entry)
-    assert result == fold(entries)
+    summary = Summary()
+    assert summary.result is None
+    for number, entry in enumerate(entries, 1):
+        summary.add(entry)
+        assert summary.result == fold(entries[:number])
+
+
+def test_an_event_costs_the_same_however_many_came_before() -> None:
+    """Nothing that a long run has gathered is copied for it."""
+    summary = Summary()
+    summary.add(record(STARTED)[0])
+    ids = [ToolCallId(f"c{n}") for n in range(3_000)]
+    many = [ToolCallIntended(1, ToolCall(one, "run", "{}")) for one in ids]
+    for entry in record(*many, *[call(1)] * 3_000):
+        summary.add(entry)
+    newest = record(ToolCallDone(1, ToolResult(ids[-1], "exit 0"), 0.5))[0]
+    tracemalloc.start()
+    summary.add(newest)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16_000
+    assert summary.result is not None
+    assert summary.result.tool_calls[-1].result == ToolResult(ids[-1], "exit 0")
 
 
 def test_the_json_of_a_run_tells_of_plan_attempts_review_and_approvals() -> None:

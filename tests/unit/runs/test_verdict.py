@@ -7,6 +7,7 @@ from tests.unit.runs.parts import FAILING, NO_PATCH, PASSING, PATCH, report_of
 
 from turnout.core.runs import FileChange, Patch, TestReport
 from turnout.runs.verdict import judge
+from turnout.sandbox.testrun import TestPaths
 
 NONE_FOUND = report_of(exit_code=5, found=False)
 
@@ -85,10 +86,28 @@ def test_changing_an_existing_test_file_is_named(status: str) -> None:
     assert not verdict.tests_untouched
 
 
+def test_a_test_file_that_was_made_is_no_new_one() -> None:
+    """Its tests ran before: a set-up command made it, and a patch that has it takes its place."""
+    before = report_of(["gen/test_a.py::ok"], ["t.py::a"])
+    after = report_of(["gen/test_a.py::ok", "t.py::a"])
+    verdict = judge(before, after, patch_of("gen/test_a.py", "added"), ("t.py",))
+    assert (verdict.name, verdict.touched) == ("tests_touched", ("gen/test_a.py",))
+
+
 def test_a_new_test_file_is_welcome() -> None:
     """Tests may be added."""
     verdict = judge(FAILING, PASSING, patch_of("tests/test_new.py", "added"), ("t.py",))
-    assert verdict.name == "resolved"
+    assert (verdict.name, verdict.new_tests) == ("resolved", ("tests/test_new.py",))
+
+
+def test_what_is_a_new_test_follows_the_settings() -> None:
+    """A file that steers the tests is touched, and no new test; changed ones are none either."""
+    paths = TestPaths(("qa/",))
+    changes = [("qa/a.txt", "added"), ("qa/b", "modified"), ("tests/test_c.py", "added")]
+    patch = Patch(b"diff", tuple(FileChange(path, kind, 1, 1) for path, kind in changes))
+    assert judge(FAILING, PASSING, patch, (), paths=paths).new_tests == ("qa/a.txt",)
+    steering = judge(FAILING, PASSING, patch_of("qa/conftest.py", "added"), (), paths=paths)
+    assert (steering.touched, steering.new_tests) == (("qa/conftest.py",), ())
 
 
 @pytest.mark.cheats
@@ -140,6 +159,15 @@ def test_a_test_file_with_a_name_that_is_no_text_is_known() -> None:
     """Listings and patches write such names in different ways."""
     verdict = judge(FAILING, PASSING, patch_of("test_\\xff.py"), ("test_\udcff.py",))
     assert verdict.name == "tests_touched"
+
+
+@pytest.mark.cases
+@pytest.mark.cases
+def test_changes_that_no_diff_holds_are_no_success_and_are_named() -> None:
+    """A submodule, say: nobody is told that nothing was done."""
+    verdict = judge(FAILING, None, Patch(b"", (), ("mod/", "emb/")), ())
+    assert verdict.name == "not_resolved"
+    assert verdict.detail == "Nothing was changed but what no diff holds: mod/, emb/."
 
 
 def test_no_change_is_no_success() -> None:

@@ -91,6 +91,7 @@ async def test_a_folder_within_the_checkout_will_do(repository):
     assert found.commit == repository.head
 
 
+@pytest.mark.cases
 async def test_bare_repositories_linked_work_trees_and_file_urls_will_do(repository, tmp_path):
     """The common ways to keep a repository all work."""
     repository.git("worktree", "add", "--quiet", str(tmp_path / "linked"), "feature")
@@ -101,6 +102,7 @@ async def test_bare_repositories_linked_work_trees_and_file_urls_will_do(reposit
     assert (await resolve(f"file://{tmp_path}/bare.git", "HEAD")).commit == repository.head
 
 
+@pytest.mark.cases
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 async def test_a_repository_of_another_owner_will_do(repository):
     """Git's ownership check is answered for our own calls."""
@@ -108,6 +110,7 @@ async def test_a_repository_of_another_owner_will_do(repository):
     assert (await resolve(str(repository), "main")).commit
 
 
+@pytest.mark.cases
 async def test_uncommitted_changes_are_told_and_untouched(repository):
     """Changed, staged and new files are named as they are, whatever their names hold."""
     repository.write({"a.txt": "3\n", "new file.txt": "x", "tab\there": "y"})
@@ -118,10 +121,21 @@ async def test_uncommitted_changes_are_told_and_untouched(repository):
     assert (repository.path / "a.txt").read_text() == "3\n"
 
 
+@pytest.mark.cases
 async def test_a_detached_head_will_do(repository):
     """HEAD need not be a branch."""
     repository.git("checkout", "--quiet", "--detach", "HEAD~1")
     assert (await resolve(str(repository), "HEAD")).commit == repository.head
+
+
+@pytest.mark.cases
+async def test_a_head_that_leads_nowhere_is_told_with_what_there_is(repository):
+    """Of a branch that was never born; another branch by its name will do."""
+    repository.git("symbolic-ref", "HEAD", "refs/heads/unborn")
+    assert (await resolve(str(repository), "main")).commit == repository.git("rev-parse", "main")
+    with pytest.raises(RepositoryError, match="no commit `HEAD`") as caught:
+        await resolve(str(repository), "HEAD")
+    assert "main" in caught.value.mend
 
 
 async def test_a_shallow_repository_is_told(repository, tmp_path):
@@ -268,6 +282,7 @@ async def test_a_url_is_resolved_by_name_and_by_short_name(repository, tmp_path)
         assert "main" in caught.value.mend
 
 
+@pytest.mark.cases
 async def test_a_url_that_asks_for_a_password_fails_at_once():
     """Nobody is asked, no secret of the URL is shown, and the mend says what to set up."""
     with serving(Locked) as address:

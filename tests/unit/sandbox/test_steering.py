@@ -22,6 +22,12 @@ PYPROJECT = '[project]\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-q"
         ("setup.cfg", "[tool:pytest]\n", "[tool:pytest]\n  [x]\n -k x", "pytest"),
         ("Makefile", "test:\n\tpytest\n", "test:\n\ttrue\n", "make test"),
         ("GNUmakefile", "", "test:\n\ttrue\n", "make test"),
+        ("tox.ini", "[testenv]\ncommands = a", "[testenv]\ncommands = true", "tox -e py"),
+        ("noxfile.py", "1", "2", "nox -s tests"),
+        ("sub/justfile", "test:\n a", "test:\n true", "cd sub && just test"),
+        ("scripts/test", "a", "exit 0", "./scripts/test --all"),
+        ("scripts/test.sh", "a", "exit 0", "cd scripts; bash test.sh"),
+        ("ci/check.sh", "a", "exit 0", "env X=1 ci/check.sh"),
         ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {}}', "npm test"),
         ("package.json", '{"jest": {}}', '{"jest": {"bail": 1}}', "npm test"),
     ],
@@ -41,6 +47,10 @@ def test_what_changes_the_tests_is_another_reading(path, text, other, command):
         ("package.json", '{"scripts": {}}', '{"scripts": {"x": "y"}}', "pytest"),
         ("package.json", '{"version": "1"}', '{"version": "2"}', "npm test"),
         ("pages.py", "1", "2", "make test"),
+        ("src/app.py", "1", "2", "python src/app.py --self-test"),
+        ("test", "1", "2", "make test"),
+        ("other/check.sh", "1", "2", "ci/check.sh"),
+        ("noxfile.py", "1", "2", "pytest"),
     ],
 )
 def test_what_does_not_is_the_same_reading(path, text, other, command):

@@ -2,12 +2,13 @@ import json
 
 import pytest
 
-from turnout.errors import ToolError
+from turnout.errors import ConfigError, ToolError
 from turnout.sandbox.inside import pytest_report
 from turnout.sandbox.testrun import (
     FOLDER,
+    USUAL_TESTS,
+    TestPaths,
     detect_test_command,
-    is_test_path,
     list_test_files,
     run_tests,
 )
@@ -59,13 +60,13 @@ def reporting(report: bytes, **facts: object) -> ScriptedSandbox:
 @pytest.mark.parametrize("path", TESTS)
 def test_paths_of_tests_are_known(path):
     """Tests of common languages, their helpers and what steers them count."""
-    assert is_test_path(path)
+    assert USUAL_TESTS.match(path)
 
 
 @pytest.mark.parametrize("path", OTHERS)
 def test_other_paths_are_no_tests(path):
     """A name that merely contains the word does not count."""
-    assert not is_test_path(path)
+    assert not USUAL_TESTS.match(path)
 
 
 @pytest.mark.parametrize(
@@ -90,10 +91,35 @@ async def test_the_command_is_found_out(files, command):
     assert await detect_test_command(ScriptedSandbox(files)) == command
 
 
+@pytest.mark.parametrize(
+    ("pattern", "path", "is_one"),
+    [
+        ("*_check.py", "a/b_check.py", True),
+        ("qa/**", "qa/deep/data.json", True),
+        ("qa/", "qa/deep/data.json", True),
+        ("qa/", "other/qa/a.py", False),
+        ("**/qa/", "other/qa/a.py", True),
+        ("spec/*.rb", "spec/deep/a.rb", False),
+        ("*_check.py", "tests/test_a.py", False),
+        ("[id]/*.py", "i/a.py", True),
+    ],
+)
+def test_paths_of_tests_can_be_set(pattern, path, is_one):
+    """Patterns take the place of the usual names."""
+    assert TestPaths(("nothing", pattern)).match(path) == is_one
+
+
+def test_a_pattern_that_is_none_is_told():
+    """Before any run begins."""
+    with pytest.raises(ConfigError, match=r"'\[z-a\]\.py' is no pattern"):
+        TestPaths(("*.py", "[z-a].py")).check()
+
+
 async def test_test_files_are_listed():
     """The files that a run must leave alone are named in order."""
     sandbox = ScriptedSandbox({"b_test.py": "", "a.py": "", "tests/x.py": ""})
     assert await list_test_files(sandbox) == ("b_test.py", "tests/x.py")
+    assert await list_test_files(sandbox, TestPaths(("a.*",))) == ("a.py",)
 
 
 async def test_results_come_from_the_report_and_not_from_the_text():

@@ -1,11 +1,12 @@
 """How a sandbox that was asked for comes to be."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from turnout.core.ids import RunId
-from turnout.errors import ConfigError, SandboxError
+from turnout.errors import ConfigError, SandboxError, UsageError
 from turnout.sandbox.base import NO_EGRESS, BaseRef, BaseSpec, Egress, LayerRef, Limits
 from turnout.sdk import Sandbox
 from turnout.sdk.opening import Source
@@ -85,6 +86,24 @@ def test_a_repository_is_checked_out_at_the_revision_asked_for(
     ) as sandbox:
         assert "not committed" in sandbox.warnings[0]
     assert driver.prepared == [BaseSpec(str(repository.path), first)]
+
+
+def test_a_set_up_command_is_for_a_repository(
+    driver: ScriptedDriver, settings: Settings, tmp_path: Path
+) -> None:
+    """The caller's own counts before that of the settings."""
+    repository = TinyRepository(tmp_path / "mine", {"a.py": ""})
+    settings = replace(settings, setup="make ready")
+    for given in ({}, {"setup": "./bootstrap"}):
+        with Sandbox.create(driver=driver, config=settings, repository=repository.path, **given):
+            pass
+    with Sandbox.create(driver=driver, config=settings):
+        pass
+    assert [spec.setup for spec in driver.prepared] == ["make ready", "./bootstrap", None]
+    with pytest.raises(UsageError, match="is for a repository"):
+        Sandbox.create(driver=driver, config=settings, setup="make")
+    with pytest.raises(UsageError, match="no program can be given"):
+        Sandbox.create(driver=driver, config=settings, repository=repository.path, setup="a\0b")
 
 
 def test_sizes_and_hosts_come_from_the_settings(driver: ScriptedDriver, tmp_path: Path) -> None:

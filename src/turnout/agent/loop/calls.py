@@ -1,5 +1,6 @@
 """A model call on record: its intent before, its reply or failure after."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -22,9 +23,20 @@ from turnout.core.messages import AssistantMessage, Message
 from turnout.core.tools import Tool
 from turnout.errors import GatewayError
 
-__all__ = ["Ask", "finish_reason", "step_with_call", "with_unique_ids"]
+__all__ = [
+    "OUT_OF_TIME",
+    "Ask",
+    "finish_reason",
+    "step_with_call",
+    "time_is_over",
+    "with_unique_ids",
+]
+
+OUT_OF_TIME = "out_of_time"
+"""Code of a call that was given up because the time of its run was over."""
 
 _ID = re.compile("[!-~]{1,256}")
+_MOST_CALLS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +55,33 @@ class Ask:
     settings: StepConfig | None = None
     """How the call is made; None: as steps of its kind are."""
     connections: tuple[str, ...] = ()
+    tool: str = ""
+    """The one tool that it carries; empty: those that steps of its kind do."""
+    begun: StepStarted | ModelCallIntended | None = None
+    """What of it is on record already, since a crash: only the rest is done."""
+    seconds: float | None = None
+    """How long it may take before the run's time is over; None: no limit of the run's."""
 
 
 async def step_with_call(
     client: ModelClient, config: AgentConfig, ask: Ask
 ) -> AsyncIterator[Event]:
-    """Start a step and make its model call; the last event is the reply or the failure."""
+    """Start a step and make its model call; the last event is the reply or the failure.
+
+    One whose intent is on record is sent again under the same key: the gateway gives the answer
+    that it gave before, if it did.
+    """
     settings = ask.settings or config.steps[ask.kind]
     key = idempotency_key(ask.run_id, ask.step)
-    yield StepStarted(ask.step, ask.kind, settings.objective)
-    yield ModelCallIntended(ask.step, ask.kind, ask.conversation, key, settings.model, ask.messages)
+    messages = ask.begun.messages if isinstance(ask.begun, ModelCallIntended) else ask.messages
+    if ask.begun is None:
+        yield StepStarted(ask.step, ask.kind, settings.objective)
+    if not isinstance(ask.begun, ModelCallIntended):
+        yield ModelCallIntended(
+            ask.step, ask.kind, ask.conversation, key, settings.model, messages, ask.tool
+        )
     request = ModelRequest(
-        messages=(*ask.history, *ask.messages),
+        messages=(*ask.history, *messages),
         call_kind=ask.kind,
         routing=RoutingAsk(settings.objective, settings.task, SessionId(ask.run_id)),
         idempotency_key=key,
@@ -65,12 +92,10 @@ async def step_with_call(
         connections=ask.connections,
     )
     try:
-        reply = await client.call(request)
-    except GatewayError as error:
-        status = None if error.code == UNREACHABLE else error.status
-        yield ModelCallFailed(
-            ask.step, ask.kind, ask.conversation, key, status, error.code, str(error)
-        )
+        async with asyncio.timeout(ask.seconds):
+            reply = await client.call(request)
+    except (GatewayError, TimeoutError) as error:
+        yield _failed(ask, config, key, error)
         return
     yield ModelCallDone(
         step=ask.step,
@@ -78,12 +103,28 @@ async def step_with_call(
         conversation=ask.conversation,
         idempotency_key=key,
         request_id=reply.request_id,
-        message=with_unique_ids(reply.message, _call_ids(ask.history)),
+        message=with_unique_ids(_bounded(reply.message), _call_ids(ask.history)),
         finish_reason=finish_reason(reply, settings.max_tokens),
         usage=reply.usage,
         routing=reply.routing,
         latency_ms=reply.latency_ms,
     )
+
+
+def time_is_over(config: AgentConfig) -> str:
+    """Say that a run has taken the time that it may."""
+    return f"The run's {config.max_seconds:g} seconds are over. Raise `max_seconds` for more."
+
+
+def _failed(
+    ask: Ask, config: AgentConfig, key: str, error: GatewayError | TimeoutError
+) -> ModelCallFailed:
+    status, code, text = None, OUT_OF_TIME, ""
+    if isinstance(error, GatewayError):
+        status = None if error.code == UNREACHABLE else error.status
+        code, text = error.code, str(error)
+    text = text or time_is_over(config)
+    return ModelCallFailed(ask.step, ask.kind, ask.conversation, key, status, code, text)
 
 
 def finish_reason(reply: ModelReply, max_tokens: int) -> FinishReason:
@@ -111,6 +152,16 @@ def _is_open(arguments: str) -> bool:
     except RecursionError:
         return False
     return False
+
+
+def _bounded(message: AssistantMessage) -> AssistantMessage:
+    """Leave out the calls of a flood of them: each that stays costs a result."""
+    if len(message.tool_calls) <= _MOST_CALLS:
+        return message
+    wire = as_object(json.loads(message.wire)) if message.wire else {}
+    kept = as_objects(wire.get("tool_calls"))[:_MOST_CALLS]
+    text = json.dumps({**wire, "tool_calls": kept}) if wire else ""
+    return replace(message, tool_calls=message.tool_calls[:_MOST_CALLS], wire=text)
 
 
 def with_unique_ids(message: AssistantMessage, taken: Collection[ToolCallId]) -> AssistantMessage:

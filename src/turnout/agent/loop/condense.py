@@ -7,8 +7,8 @@ from typing import Final
 from turnout.agent.base import AgentConfig
 from turnout.agent.context import condensing
 from turnout.agent.loop.calls import Ask, step_with_call
-from turnout.agent.loop.state import LoopState, cut
-from turnout.agent.loop.steps import Bench
+from turnout.agent.loop.state import CONDENSING, LoopState, cut
+from turnout.agent.loop.steps import Bench, first_number
 from turnout.agent.tools.output import cap
 from turnout.core.events import Event, HistoryCondensed, LoopEnded, ModelCallDone, ModelCallFailed
 from turnout.core.messages import AssistantMessage, Message
@@ -25,6 +25,10 @@ _TRIES: Final = 2
 _FEWEST_STEPS: Final = 3
 """Act steps between two condensations that no refusal asked for."""
 
+_EFFECTS: Final = (
+    "These calls were made; what they changed stands, so do not repeat them. Before you repeat one "
+    "marked [perhaps], look whether it was done:"
+)
 _CHARS_PER_TOKEN: Final = 3
 _FEW_TOKENS: Final = 4
 """Characters of a token where it is not to be overrated: what servers count may be wrong."""
@@ -33,9 +37,9 @@ _LONGEST_SUMMARY: Final = 6_000
 _SUMMARY_TOKENS: Final = 1_200
 
 
-def is_overflow(failed: Event | None) -> bool:
+def is_overflow(failed: ModelCallFailed | None) -> bool:
     """Whether a model refused a call because the conversation is too long for it."""
-    if not isinstance(failed, ModelCallFailed) or failed.status not in {400, 413}:
+    if failed is None or failed.status not in {400, 413}:
         return False
     said = failed.error.lower()
     return failed.code in _OVERFLOW or any(words in said for words in _OVERFLOW_WORDS)
@@ -51,7 +55,7 @@ def is_tight(state: LoopState, config: AgentConfig) -> bool:
     told = usage.input_tokens + usage.output_tokens + results // _CHARS_PER_TOKEN
     used = max(told, sum(len(message.content) for message in state.messages) // _FEW_TOKENS)
     window = turn.reply.routing.context_tokens or config.window
-    return used > config.condense_at * window and state.condensable(_KEPT_TURNS) is not None
+    return used > config.condense_at * window and state.history.condensable(_KEPT_TURNS) is not None
 
 
 async def condense(bench: Bench, state: LoopState) -> AsyncIterator[Event]:
@@ -60,7 +64,9 @@ async def condense(bench: Bench, state: LoopState) -> AsyncIterator[Event]:
     What has changed something is listed by us, whether a model summarises the rest or not.
     """
     tried = state.condensed_in_a_row
-    part = state.condensable(_KEPT_TURNS if tried == 0 else 0) or state.condensable(0)
+    part = state.history.condensable(_KEPT_TURNS if tried == 0 else 0) or state.history.condensable(
+        0
+    )
     if part is None or tried >= _TRIES:
         yield LoopEnded(
             "failed",
@@ -69,26 +75,33 @@ async def condense(bench: Bench, state: LoopState) -> AsyncIterator[Event]:
         )
         return
     messages, through = part
-    summary = ""
-    config, number = bench.context.config, state.next_step
-    turn = state.turn
-    window = (turn.reply.routing.context_tokens if turn else None) or config.window
-    settings = replace(config.steps["summary"], max_tokens=_SUMMARY_TOKENS)
-    ask = Ask(
-        bench.context.brief.run_id,
-        number,
-        "summary",
-        f"condense-{number}",
-        condensing(cap(_told(messages), window * _CHARS_PER_TOKEN // 2).text),
-        settings=settings,
-    )
-    async for event in step_with_call(bench.client, config, ask):
-        yield event
-    reply = state.last
+    if state.condensed is None:
+        async for event in _summarise(bench, state, messages):
+            yield event
+    reply, summary = state.condensed, ""
     if isinstance(reply, ModelCallDone) and not cut(reply):
         summary = cap(reply.message.content.strip(), _LONGEST_SUMMARY).text
     text = _standing_for(summary, state.effects.text())
     yield HistoryCondensed(state.role.conversation, through, text)
+
+
+async def _summarise(
+    bench: Bench, state: LoopState, messages: Sequence[Message]
+) -> AsyncIterator[Event]:
+    config, number, turn = bench.context.config, first_number(state, "summary"), state.turn
+    window = (turn.reply.routing.context_tokens if turn else None) or config.window
+    ask = Ask(
+        bench.context.brief.run_id,
+        number,
+        "summary",
+        f"{CONDENSING}{number}",
+        condensing(cap(_told(messages), window * _CHARS_PER_TOKEN // 2).text),
+        settings=replace(config.steps["summary"], max_tokens=_SUMMARY_TOKENS),
+        begun=state.begun,
+        seconds=bench.seconds_left,
+    )
+    async for event in step_with_call(bench.client, config, ask):
+        yield event
 
 
 def _told(messages: Sequence[Message]) -> str:
@@ -110,5 +123,5 @@ def _standing_for(summary: str, effects: str) -> str:
     if summary:
         parts.append(summary)
     if effects:
-        parts.append(f"These calls were made and stand; do not repeat them:\n{effects}")
+        parts.append(f"{_EFFECTS}\n{effects}")
     return "\n\n".join(parts)

@@ -11,7 +11,7 @@ from turnout.agent.tools.base import AgentTool, ToolContext, ToolOutput
 from turnout.agent.tools.surfaces import Surface
 from turnout.core.clock import Clock
 from turnout.core.events import ModelCallDone
-from turnout.core.tools import ToolCall
+from turnout.core.tools import ToolCall, function_name
 from turnout.errors import SandboxError, ToolError
 
 __all__ = ["Carried", "batches", "carry_out", "refusal", "runnable"]
@@ -74,15 +74,18 @@ async def _carry_out(
 ) -> Carried | SandboxError:
     started = clock.monotonic()
     # Tools bound their own work; this holds if one does not.
-    limit = max(context.config.command_timeout, context.config.test_timeout) + _GRACE
+    limit = max(context.bounds.command_timeout, context.bounds.test_timeout) + _GRACE
+    writes = False
     try:
         tool = _find(surface, call)
+        arguments, writes = read_arguments(tool.spec, call.arguments), tool.writes
         async with asyncio.timeout(limit):
-            output = await tool.call(read_arguments(tool.spec, call.arguments), context)
+            output = await tool.call(arguments, context)
     except ToolError as error:
         output = ToolOutput(str(error), is_error=True)
     except TimeoutError:
-        output = ToolOutput(f"{call.name} did not end within {limit:g} s.", is_error=True)
+        late = f"{call.name} did not end within {limit:g} s."
+        output = ToolOutput(late, is_error=True, unsure=writes)
     except SandboxError as error:
         return error
     return Carried(call, output, clock.monotonic() - started)
@@ -92,7 +95,7 @@ def _find(surface: Surface, call: ToolCall) -> AgentTool:
     tool = surface.find(call.name)
     if tool is not None:
         return tool
-    names = [spec.name for spec in surface.specs]
+    names = [function_name(spec.name) for spec in surface.specs]
     raise ToolError(
         f"There is no tool called `{quoted(call.name)}`.{did_you_mean(call.name, names)}",
         mend=f"The tools are {', '.join(names)}.",

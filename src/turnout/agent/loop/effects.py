@@ -15,7 +15,7 @@ _RESULT: Final = 100
 
 
 class Effects:
-    """One line for each call that may have changed something, the newest ones kept."""
+    """One line for each call that has changed something or may have, the newest ones kept."""
 
     def __init__(self, surface: Surface) -> None:
         self._surface = surface
@@ -25,11 +25,13 @@ class Effects:
     def note(self, call: ToolCall, result: ToolResult) -> None:
         """Take in a call that was carried out."""
         tool = self._surface.find(call.name)
-        if tool is None or not tool.writes or result.is_error:
+        if tool is None or not tool.writes or (result.is_error and not result.unsure):
             return
         self._count += 1
         said = result.content.partition("\n")[0]
-        self._lines.append(f"{call.name} {_short(call.arguments, _CALL)}: {_short(said, _RESULT)}")
+        mark = "[perhaps] " if result.unsure else ""
+        arguments = _short(call.arguments, _CALL)
+        self._lines.append(f"{mark}{call.name} {arguments}: {_short(said, _RESULT)}")
 
     def text(self) -> str:
         """Return them oldest first; empty where there are none."""

@@ -10,16 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from turnout.agent.base import AgentConfig
+from turnout.agent.loop.calls import OUT_OF_TIME, time_is_over
 from turnout.agent.loop.state import LoopState, Turn, cut, own_steps
 from turnout.agent.tools.arguments import unfenced
+from turnout.agent.tools.bounds import bounds_of
 from turnout.agent.tools.surfaces import Surface
 from turnout.core.events import LoopEnded, ModelCallFailed
 from turnout.core.json import as_object, as_text
 from turnout.core.money import Micros, format_usd
+from turnout.core.tools import function_name
 
-__all__ = ["Nudge", "Situation", "call_failure", "judge", "over_caps"]
+__all__ = ["Nudge", "Situation", "call_failure", "is_conflict", "judge", "over_caps"]
 
 _NUDGES = 2
+_OR_SAY = "If nothing is left to do, say so in plain text."
 _CALL_LINE = re.compile(
     r"^[ \t]*(?:<tool_call>|<function=|<function_call>|\[TOOL_CALLS\]|<\|tool_call)", re.MULTILINE
 )
@@ -67,10 +71,18 @@ def call_failure(failed: ModelCallFailed) -> LoopEnded:
     """Return the end that a failed model call of a plan or act step means."""
     if failed.status == 403 and failed.code == "tool_not_allowed":
         return LoopEnded("refused", failed.error)
-    if failed.status in {402, 429}:
+    if failed.status in {402, 429} or failed.code == OUT_OF_TIME:
         return LoopEnded("capped", failed.error)
     status = "" if failed.status is None else f" with status {failed.status}"
     return LoopEnded("failed", f"A model call failed{status}: {failed.error}")
+
+
+def is_conflict(failed: ModelCallFailed) -> bool:
+    """Whether a call that was sent again after a crash is not the one that was sent before.
+
+    Settings may have changed in between; it is then made anew, as a step of its own.
+    """
+    return failed.status == 409 and failed.code == "idempotency_conflict"
 
 
 def over_caps(config: AgentConfig, spent: Micros, seconds: float) -> LoopEnded | None:
@@ -80,14 +92,13 @@ def over_caps(config: AgentConfig, spent: Micros, seconds: float) -> LoopEnded |
         why = f"The run has spent {format_usd(spent)} of its {format_usd(most)}."
         return LoopEnded("capped", f"{why} Raise `max_spend_usd` for more.")
     if config.max_seconds is not None and seconds >= config.max_seconds:
-        why = f"The run's {config.max_seconds:g} seconds are over."
-        return LoopEnded("capped", f"{why} Raise `max_seconds` for more.")
+        return LoopEnded("capped", time_is_over(config))
     return None
 
 
 def _failed_call(now: Situation) -> LoopEnded | None:
-    last = now.state.last
-    return call_failure(last) if isinstance(last, ModelCallFailed) else None
+    failed = now.state.failed
+    return None if failed is None or is_conflict(failed) else call_failure(failed)
 
 
 def _finished(now: Situation) -> LoopEnded | None:
@@ -98,15 +109,30 @@ def _finished(now: Situation) -> LoopEnded | None:
 
 
 def _tool_step(now: Situation) -> Nudge | None:
-    """Give a tool its own step where the model has said in plain text that it is ready."""
+    """Give a tool its own step where the model has said in plain text that it is ready.
+
+    Of several the text names one; where it does not, it is asked, once.
+    """
     state, turn = now.state, now.state.turn
     tools = own_steps(state, now.config)
-    if not tools or turn is None or state.idle != 1 or turn.reply.message.tool_calls:
+    if not tools or turn is None or not 0 < state.idle <= min(len(tools), _NUDGES):
         return None
     text = _spoken(turn.reply.message.content)
-    if not text or cut(turn.reply) or state.last_called in tools:
+    if not text or cut(turn.reply) or turn.reply.message.tool_calls:
         return None
-    return Nudge(f"Now call {tools[0]}. If nothing is left to do, say so in plain text.", tools[0])
+    named = [tool for tool in tools if re.search(rf"\b{re.escape(function_name(tool))}\b", text)]
+    if named:
+        # An account of what was done names the newest call beside the one to come.
+        return _call_now(min(named, key=lambda tool: tool == state.last_called))
+    if state.idle > 1 or state.last_called in tools:
+        return None
+    if len(tools) == 1:
+        return _call_now(tools[0])
+    return Nudge(f"Name what you call next, of {', '.join(map(function_name, tools))}. {_OR_SAY}")
+
+
+def _call_now(tool: str) -> Nudge:
+    return Nudge(f"Now call {function_name(tool)}. {_OR_SAY}", tool)
 
 
 def _answered(now: Situation) -> LoopEnded | None:
@@ -154,7 +180,7 @@ def _repeating(now: Situation) -> LoopEnded | Nudge | None:
 
 
 def _out_of_steps(now: Situation) -> LoopEnded | None:
-    most = now.config.max_steps
+    most = bounds_of(now.surface.name, now.config).steps
     if now.state.act_steps >= most:
         steps = "1 step" if most == 1 else f"{most} steps"
         return LoopEnded("step_limit", f"The limit of {steps} was reached.")

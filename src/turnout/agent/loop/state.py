@@ -7,18 +7,20 @@ the length of the run.
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from turnout.agent.base import AgentConfig
 from turnout.agent.loop.effects import Effects
+from turnout.agent.loop.history import History, Outputs
 from turnout.agent.loop.repeats import Repeats
-from turnout.agent.tools.output import output_name
 from turnout.agent.tools.surfaces import Surface
 from turnout.core.events import (
+    ApprovalAsked,
     ApprovalGiven,
     Event,
     HistoryCondensed,
     ModelCallDone,
+    ModelCallFailed,
     ModelCallIntended,
     PlanMade,
     PlanUpdated,
@@ -27,20 +29,27 @@ from turnout.core.events import (
     ToolCallIntended,
 )
 from turnout.core.ids import RunId, ToolCallId
-from turnout.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from turnout.core.messages import Message, ToolMessage
 from turnout.core.money import Micros
 from turnout.core.tools import ToolCall, ToolResult
 
-__all__ = ["MAIN", "LoopState", "Role", "Turn", "cut", "idempotency_key", "main_of", "own_steps"]
+__all__ = [
+    "CONDENSING",
+    "MAIN",
+    "LoopState",
+    "Role",
+    "Turn",
+    "cut",
+    "idempotency_key",
+    "main_of",
+    "own_steps",
+]
 
 MAIN = "main"
 """The conversation of the act steps of a run's first attempt."""
 
-_KEPT_OUTPUT: Final = 4 << 20
-"""Characters of whole outputs that a model may read on in; the oldest go first."""
-
-_OPENING: Final = 2
-"""Messages that open the conversation and outlive every condensation: instructions and task."""
+CONDENSING = "condense-"
+"""What the conversations that summarise another one begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,15 @@ class LoopState:
         """The newest event."""
         self.next_step = first_step
         """Number of the step that would start now."""
+        self.begun: StepStarted | ModelCallIntended | None = None
+        """What has begun of a step whose model call has no reply yet."""
+        self.failed: ModelCallFailed | None = None
+        """Newest call of the plan or of the conversation, where it came to nothing."""
+        self.plan_reply: ModelCallDone | None = None
+        self.condensed: ModelCallDone | ModelCallFailed | None = None
+        """What came of the call for a summary that does not stand in the conversation yet."""
         self.act_steps = 0
+        """Model calls of the conversation."""
         self.tool_calls = 0
         self.results = 0
         self.spend = spent or Micros(0)
@@ -106,16 +123,15 @@ class LoopState:
         """Condensations since a reply came."""
         self.condensed_at = 0
         """Act steps before the newest condensation."""
-        self.refusals: dict[ToolCallId, ApprovalGiven] = {}
-        """Of calls that have no result yet."""
+        self.asked: ApprovalAsked | None = None
+        """The question that nobody has answered yet."""
+        self.decided: dict[ToolCallId, ApprovalGiven] = {}
+        """What people said of calls that have no result yet."""
         self.repeats = Repeats(surface)
         self.effects = Effects(surface)
-        self._messages: list[Message] = []
-        self._steps: list[int] = []
-        self._ids: set[ToolCallId] = set()
+        self.history = History()
+        self.outputs = Outputs()
         self._open: OrderedDict[ToolCallId, ToolCall] = OrderedDict()
-        self._outputs: OrderedDict[str, str] = OrderedDict()
-        self._output_chars = 0
 
     @classmethod
     def of(cls, events: Iterable[Event], surface: Surface, role: Role | None = None) -> "LoopState":
@@ -128,21 +144,12 @@ class LoopState:
     @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation so far: what a call would send if it were made now."""
-        return tuple(self._messages)
-
-    @property
-    def call_ids(self) -> frozenset[ToolCallId]:
-        """Ids that calls of the conversation have."""
-        return frozenset(self._ids)
+        return self.history.messages
 
     @property
     def open_calls(self) -> tuple[ToolCall, ...]:
         """Calls that were begun and have no result: a crash has left them."""
         return tuple(self._open.values())
-
-    def output(self, name: str) -> str | None:
-        """Return the whole output behind a result that was cut; None where it is not kept."""
-        return self._outputs.get(name)
 
     def unanswered(self) -> tuple[ToolCall, ...]:
         """Return calls of the newest reply that have no result yet, in order."""
@@ -152,44 +159,45 @@ class LoopState:
 
     @property
     def awaits_verdict(self) -> bool:
-        """Whether the model has spoken last, so that a rule says what follows."""
-        return bool(self._messages) and not isinstance(self._messages[-1], UserMessage)
+        """Whether the model has spoken last, or could not, so that a rule says what follows."""
+        spoken = self.history.model_spoke_last
+        return self.under_way is None and (spoken or self.failed is not None)
 
-    def condensable(self, keep: int) -> tuple[tuple[Message, ...], int] | None:
-        """Return what a summary could stand for, and the newest step in it.
+    @property
+    def under_way(self) -> ModelCallIntended | None:
+        """The call of the conversation whose intent is on record and whose reply is not."""
+        begun = self.begun
+        if isinstance(begun, ModelCallIntended) and begun.conversation == self.role.conversation:
+            return begun
+        return None
 
-        The newest `keep` turns stay as they are. None where nothing is left to condense.
-        """
-        spoken = [
-            step
-            for step, message in zip(self._steps, self._messages, strict=True)
-            if isinstance(message, AssistantMessage)
-        ]
-        if keep > len(spoken):
-            return None
-        # A nudge that opened a kept turn has the turn's step.
-        end = self._steps.index(spoken[-keep]) if keep else len(self._steps)
-        if end <= _OPENING:
-            return None
-        return tuple(self._messages[_OPENING:end]), self._steps[end - 1]
+    def refusal(self, call: ToolCall) -> ApprovalGiven | None:
+        """Return the decision by which a call must not be carried out; None where there is none."""
+        given = self.decided.get(call.id)
+        return None if given is None or given.allowed else given
 
     def apply(self, event: Event) -> None:
         """Take the next event in."""
         match event:
             case StepStarted():
                 self.next_step = event.step + 1
-                self.act_steps += event.kind == self.role.kind
-            case ModelCallIntended(conversation=of) if of == self.role.conversation:
-                self._say(event.step, *event.messages)
+                self.begun = event
+            case ModelCallIntended():
+                self._ask(event)
             case ModelCallDone():
                 self._hear(event)
+            case ModelCallFailed():
+                self._miss(event)
             case ToolCallIntended(call=call) if self._is_of_turn(event.step):
                 self.tool_calls += 1
                 self._open[call.id] = call
             case ToolCallDone() if self._is_of_turn(event.step):
                 self._answer(event)
-            case ApprovalGiven(allowed=False) if self._is_of_turn(event.step):
-                self.refusals[event.call_id] = event
+            case ApprovalAsked():
+                self.asked = event
+            case ApprovalGiven():
+                self.asked = None
+                self.decided[event.call_id] = event
             case PlanMade():
                 self.plan = event
             case PlanUpdated():
@@ -203,25 +211,48 @@ class LoopState:
     def _is_of_turn(self, step: int) -> bool:
         return self.turn is not None and self.turn.reply.step == step
 
-    def _say(self, step: int, *messages: Message) -> None:
-        self._messages += messages
-        self._steps += [step] * len(messages)
+    def _ask(self, event: ModelCallIntended) -> None:
+        self.begun = event
+        if event.conversation == self.role.conversation:
+            self.act_steps += 1
+            self.history.say(event.step, *event.messages)
+
+    def _miss(self, event: ModelCallFailed) -> None:
+        self.begun = None
+        if event.conversation.startswith(CONDENSING):
+            self.condensed = event
+        elif self._is_own(event):
+            self.failed = event
 
     def _hear(self, event: ModelCallDone) -> None:
+        self.begun = None
         self.spend = Micros(self.spend + (event.routing.cost_micros or 0))
-        if event.conversation != self.role.conversation:
-            return
-        self._say(event.step, event.message)
-        self._ids.update(call.id for call in event.message.tool_calls)
+        if event.conversation.startswith(CONDENSING):
+            self.condensed = event
+        elif self._is_own(event):
+            self.failed = None
+            if event.kind == "plan":
+                self.plan_reply = event
+            else:
+                self._take_turn(event)
+
+    def _is_own(self, event: ModelCallDone | ModelCallFailed) -> bool:
+        planning = event.kind == "plan" and self.role.plans
+        return planning or event.conversation == self.role.conversation
+
+    def _take_turn(self, event: ModelCallDone) -> None:
+        self.history.say(event.step, event.message)
         self.turn = Turn(event)
         self.condensed_in_a_row = 0
         self.idle = 0 if self.turn.acts else self.idle + 1
 
     def _answer(self, event: ToolCallDone) -> None:
         result = event.result
+        # A summary of what it printed, if one was under way, is of no use any more.
+        self.begun = None
         self.results += 1
-        self._say(event.step, ToolMessage(result.call_id, result.content))
-        self.refusals.pop(result.call_id, None)
+        self.history.say(event.step, ToolMessage(result.call_id, result.content))
+        self.decided.pop(result.call_id, None)
         call = self._open.pop(result.call_id, None)
         if self.turn is not None:
             self.turn.results.append(result)
@@ -230,34 +261,11 @@ class LoopState:
             self.repeats.note(event.step, call, result)
             self.effects.note(call, result)
         if result.full:
-            self._keep(result)
-
-    def _keep(self, result: ToolResult) -> None:
-        self._outputs[output_name(self.results)] = result.full
-        self._output_chars += len(result.full)
-        while self._output_chars > _KEPT_OUTPUT and len(self._outputs) > 1:
-            self._output_chars -= len(self._outputs.popitem(last=False)[1])
+            self.outputs.keep(self.results, result.full)
 
     def _condense(self, event: HistoryCondensed) -> None:
-        after = next(
-            (
-                at
-                for at, step in enumerate(self._steps)
-                if at >= _OPENING and step > event.through_step
-            ),
-            len(self._messages),
-        )
-        kept, steps = self._messages[after:], self._steps[after:]
-        del self._messages[_OPENING:], self._steps[_OPENING:]
-        self._say(event.through_step, UserMessage(event.text))
-        self._messages += kept
-        self._steps += steps
-        self._ids = {
-            call.id
-            for message in self._messages
-            if isinstance(message, AssistantMessage)
-            for call in message.tool_calls
-        }
+        self.history.condense(event)
+        self.failed = self.condensed = None
         self.condensed_in_a_row += 1
         self.condensed_at = self.act_steps
         # What is no longer in view may be looked at again.

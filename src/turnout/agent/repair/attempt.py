@@ -7,7 +7,7 @@ from typing import Literal
 
 from turnout.agent.base import AgentConfig, ModelClient
 from turnout.agent.loop.state import idempotency_key
-from turnout.agent.repair.grafting.graft import Candidate, Rejected, graft
+from turnout.agent.repair.grafting.graft import Candidate, Place, Rejected, graft
 from turnout.agent.repair.judge import Judge, Judgement
 from turnout.agent.repair.ladder import Rung
 from turnout.agent.repair.localise import Suspects
@@ -149,6 +149,7 @@ class Attempt:
             self._kit.others,
             suspects.targets,
             cut=reply.finish_reason == "length",
+            place=self._place(),
         )
         if isinstance(result, Rejected):
             return result
@@ -157,6 +158,12 @@ class Attempt:
             return Rejected("unchanged", "It is the same as an earlier candidate.")
         self._tried.add(mark)
         return result
+
+    def _place(self) -> Place | None:
+        rung = self._rung
+        if rung.target is None or rung.region is None:
+            return None
+        return Place(rung.target, rung.region)
 
     async def _try(self, candidate: Candidate) -> AsyncIterator[Event]:
         for number, (path, data) in enumerate(candidate.files.items(), start=1):

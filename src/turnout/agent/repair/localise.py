@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from turnout.agent.repair.frames import Frame, frames
+from turnout.agent.repair.grafting.excerpt import Region, regions
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.grafting.names import used_names
 from turnout.agent.repair.grafting.source import (
@@ -30,14 +31,20 @@ _RUN = 6.0
 """Weight of a function that all failing tests run and no passing one."""
 
 _IDLE = 0.2
-"""Share of a suspicion that is left of a function that no failing test runs."""
+"""Share of a suspicion that is left of what no failing test runs."""
+
+_CONSTANT = 0.3
+"""Share of a suspicion that is left of what is no function."""
 
 _HOPS = 2
 _HOP = 0.5
 """Share of a suspicion that what it calls inherits."""
 
-_LONGEST = 4_500
-"""Bytes of the longest definition that a small model is asked to write anew."""
+_LONGEST = 2_600
+"""Bytes of the longest definition that a small model is to write anew, its docstring aside."""
+
+_REGION, _MOST_REGIONS = 1_500, 3
+"""Bytes of the lines that it is shown of a longer one, and how many such places."""
 
 _MOST_LINES = 12
 """Lines in question of one file."""
@@ -55,9 +62,9 @@ class Suspects:
     targets: tuple[Target, ...]
     """Definitions with any suspicion, most suspected first; classes only by their members."""
     longest: int
-    """Bytes of the longest of `targets` that is not one of `long`."""
-    long: frozenset[Target] = frozenset()
-    """Those of `targets` that are too long to be written anew."""
+    """Bytes of the longest of `targets` that is to be written anew."""
+    regions: Mapping[Target, tuple[Region, ...]] = field(default_factory=dict)
+    """Of those of `targets` that are too long to be written anew, the lines in question."""
     constants: frozenset[Target] = frozenset()
     """Those of `targets` that are no function."""
     lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -95,20 +102,58 @@ def _suspects(
     weights: Mapping[Target, float],
     lines: Mapping[str, tuple[int, ...]],
 ) -> Suspects:
-    found = {Target(module.path, each.name): each for module, each in _all(modules)}
-    classes = {target for target, each in found.items() if isinstance(each.node, ast.ClassDef)}
-    owners = classes & {Target(each.path, each.name.rpartition(".")[0]) for each in found}
-    least = _LEAST * max(weights.values(), default=0.0)
-    order = {target: index for index, target in enumerate(found) if target not in owners}
-    sizes = {target: each.end - each.start for target, each in found.items()}
-    suspected = [target for target in order if weights.get(target, 0.0) > least]
-    targets = sorted(suspected, key=lambda t: (-weights[t], order[t]))
-    best = {target.path: -weights[target] for target in reversed(targets)}
-    ordered = sorted(modules, key=lambda module: best.get(module.path, 0.0))
-    long = frozenset(target for target in targets if sizes[target] > _LONGEST)
-    longest = max((sizes[target] for target in targets if target not in long), default=0)
-    constants = frozenset(t for t in targets if not isinstance(found[t].node, FunctionNode))
-    return Suspects(tuple(ordered), tuple(targets), longest, long, constants, lines)
+    found = {Target(module.path, each.name): (module, each) for module, each in _all(modules)}
+    owners = {_owner(target) for target in found}
+    sizes = {
+        target: _size(module, each)
+        for target, (module, each) in found.items()
+        if target not in owners or not isinstance(each.node, ast.ClassDef)
+    }
+    suspicion = _of_outermost(sizes, weights)
+    least = _LEAST * max(suspicion.values(), default=0.0)
+    targets = sorted((t for t in suspicion if suspicion[t] > least), key=lambda t: -suspicion[t])
+    long: dict[Target, tuple[Region, ...]] = {}
+    for target in (each for each in targets if sizes[each] > _LONGEST):
+        said = {region for other in long if other.path == target.path for region in long[other]}
+        cut = regions(*found[target], lines.get(target.path, ()), _REGION, _MOST_REGIONS)
+        long[target] = tuple(region for region in cut if region not in said)
+    targets = [target for target in targets if long.get(target, True)]
+    best = {target.path: -suspicion[target] for target in reversed(targets)}
+    return Suspects(
+        tuple(sorted(modules, key=lambda module: best.get(module.path, 0.0))),
+        tuple(targets),
+        max((sizes[target] for target in targets if target not in long), default=0),
+        {target: cut for target, cut in long.items() if cut},
+        frozenset(t for t in targets if not isinstance(found[t][1].node, FunctionNode)),
+        {path: numbers[:_MOST_LINES] for path, numbers in lines.items()},
+    )
+
+
+def _of_outermost(
+    sizes: Mapping[Target, int], weights: Mapping[Target, float]
+) -> Mapping[Target, float]:
+    """Return the suspicion of each, a function in a function counted as the outer if not long."""
+    found: dict[Target, float] = {}
+    for target in sizes:
+        outer = target
+        while sizes.get(owner := _owner(outer), _LONGEST + 1) <= _LONGEST:
+            outer = owner
+        found[outer] = max(found.get(outer, 0.0), weights.get(target, 0.0))
+    return found
+
+
+def _owner(target: Target) -> Target:
+    return Target(target.path, target.name.rpartition(".")[0])
+
+
+def _size(module: Module, each: Definition) -> int:
+    """Return the bytes of a definition, its docstring aside."""
+    node = each.node
+    doc = docstring_of(node) if isinstance(node, FunctionNode | ast.ClassDef) else None
+    size = each.end - each.start
+    if doc is None:
+        return size
+    return size - len(module.lines(doc.lineno, doc.end_lineno or doc.lineno).encode())
 
 
 def _lines(places: Sequence[Frame], coverage: Coverage) -> Mapping[str, tuple[int, ...]]:
@@ -117,23 +162,25 @@ def _lines(places: Sequence[Frame], coverage: Coverage) -> Mapping[str, tuple[in
     for place in reversed(places):
         found[place.path].append(place.line)
     for path, lines in coverage.lines.items():
-        found[path] += sorted(lines, key=lambda line: -lines[line])
-    return {path: tuple(dict.fromkeys(lines))[:_MOST_LINES] for path, lines in found.items()}
+        found[path] += sorted(lines, key=lambda line: (-lines[line], line))
+    return {path: tuple(dict.fromkeys(lines)) for path, lines in found.items()}
 
 
 def _count_runs(
     modules: Sequence[Module], weights: dict[Target, float], coverage: Coverage
 ) -> None:
-    """Let count which functions the failing tests run, where that is known."""
-    for module, each in _all(modules) if coverage.lines else ():
-        if not isinstance(each.node, FunctionNode):
-            continue
-        target, node = Target(module.path, each.name), each.node
-        first = node.body[1] if docstring_of(node) and len(node.body) > 1 else node.body[0]
-        run = coverage.of(module.path, first.lineno, node.end_lineno or first.lineno)
-        if run:
+    """Let count which functions the failing tests run, where that is known, and what is none."""
+    for module, each in _all(modules):
+        target, node, idle = Target(module.path, each.name), each.node, False
+        if not isinstance(node, FunctionNode):
+            idle = module.path not in coverage.lines
+            weights[target] *= _CONSTANT
+        elif coverage.lines:
+            first = node.body[1] if docstring_of(node) and len(node.body) > 1 else node.body[0]
+            run = coverage.of(module.path, first.lineno, node.end_lineno or first.lineno)
             weights[target] += _RUN * run
-        elif target in weights:
+            idle = not run
+        if idle and coverage.lines:
             weights[target] *= _IDLE
 
 

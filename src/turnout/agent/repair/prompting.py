@@ -2,19 +2,19 @@
 
 from importlib.resources import files
 
-from turnout.agent.repair.context import (
-    definition_text,
-    shown_code,
-    shown_output,
-    shown_region,
-    shown_tests,
-    shown_texts,
-    without_body,
-)
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.ladder import Ask, Rung
 from turnout.agent.repair.localise import Suspects
 from turnout.agent.repair.reading import Sources
+from turnout.agent.repair.showing.code import (
+    shown_code,
+    shown_definition,
+    shown_lines,
+    shown_tests,
+    shown_texts,
+    without_body,
+)
+from turnout.agent.repair.showing.output import shown_errors, shown_output
 from turnout.core.messages import Message, SystemMessage, UserMessage
 from turnout.core.runs import TestReport
 
@@ -22,13 +22,22 @@ __all__ = ["Prompter"]
 
 _REPORT_CHARS = 3_000
 _CODE_CHARS = 9_000
+_WHOLE_CHARS = 6_000
+"""Of all code together, up to which it is shown whole before one definition is."""
+_AROUND_CHARS = 2_500
+"""Of code around a body that is to be written anew, where the code is not shown whole."""
 _OUTPUT_CHARS = 1_800
+_ERROR_CHARS = 1_200
 _TESTS_CHARS = 3_000
-_REGION_CHARS = 4_000
+_FAILING_CHARS = 1_800
 
 
 class Prompter:
-    """Builds the prompts of one run; most begin alike, so that a prompt cache answers for that."""
+    """Builds the prompts of one run; most begin alike, so that a prompt cache answers for that.
+
+    Reading a prompt is what takes a small model's time where there is no accelerator: what is shown
+    is what the question needs.
+    """
 
     def __init__(
         self, report: str, sources: Sources, suspects: Suspects, before: TestReport
@@ -39,6 +48,9 @@ class Prompter:
         self._before = before
         output = shown_output(before.output, _OUTPUT_CHARS)
         self._output = f"Failing test output:\n```\n{output}\n```"
+        size = sum(len(module.data) for module in suspects.modules)
+        self.whole = size <= _WHOLE_CHARS
+        """Whether a prompt can show all the code."""
 
     def messages(self, rung: Rung) -> tuple[Message, ...]:
         """Return the whole conversation of one candidate."""
@@ -49,17 +61,27 @@ class Prompter:
             return self._plain_question()
         if rung.target is None:
             return self._parts(self._code(self._suspects), self._output, _read(rung.ask))
-        if rung.ask == "edit":
-            region = shown_region(self._suspects, rung.target, _REGION_CHARS)
-            return self._parts(self._output, region, _about("edit", rung.target))
-        gap = without_body(self._suspects, rung.target) if rung.ask == "rewrite" else None
-        if gap is None:
-            # What has no body to leave out, such as a constant, is named instead.
-            text = definition_text(self._suspects, rung.target)
-            ask = _about("name", rung.target).replace("{code}", text)
-            return self._parts(self._code(self._suspects), self._output, ask)
-        tests = shown_tests(self._sources.tests, self._before.failed, _TESTS_CHARS)
-        return self._parts(self._code(gap), tests, _about("rewrite", rung.target))
+        if rung.ask == "rewrite":
+            gap = without_body(self._suspects, rung.target)
+            if gap is not None:
+                tests = self._tests(_TESTS_CHARS)
+                return self._parts(self._code(gap), tests, _about("rewrite", rung.target))
+        if rung.region is not None:
+            code = shown_lines(self._suspects, rung.target, rung.region)
+        else:
+            code = shown_definition(self._suspects, rung.target)
+        ask = "name" if rung.ask == "rewrite" else rung.ask
+        return self._parts(*self._failure(), code, _about(ask, rung.target))
+
+    def _failure(self) -> list[str]:
+        """Return the failing tests and what they say."""
+        errors = shown_errors(self._before.output, _ERROR_CHARS)
+        said = f"Failing test output:\n```\n{errors}\n```"
+        tests = self._tests(_FAILING_CHARS)
+        return [tests, said] if tests else [self._output]
+
+    def _tests(self, limit: int) -> str:
+        return shown_tests(self._sources.tests, self._before.failed, self._suspects.lines, limit)
 
     def _plain_question(self) -> str:
         tests = shown_texts(self._sources.other_tests, self._suspects.lines, _TESTS_CHARS)
@@ -67,7 +89,8 @@ class Prompter:
         return self._parts(self._code(self._suspects), *parts, self._output, _read("search"))
 
     def _code(self, suspects: Suspects) -> str:
-        return shown_code(suspects, self._sources.others, _CODE_CHARS)
+        limit = _CODE_CHARS if self.whole or suspects is self._suspects else _AROUND_CHARS
+        return shown_code(suspects, self._sources.others, limit)
 
     def _parts(self, *parts: str) -> str:
         return "\n\n".join([self._report, *parts])

@@ -22,7 +22,6 @@ from turnout.agent.repair.plain import (
 )
 from turnout.core.runs import TestReport
 from turnout.sandbox.base import Sandbox
-from turnout.sandbox.testrun import is_test_path
 
 __all__ = ["Sources", "read_sources"]
 
@@ -60,7 +59,7 @@ async def read_sources(
     `ran` are files of which it is known that failing tests run them.
     """
     listed = (await sandbox.list("**/*", limit=_MAX_LISTED)).paths
-    tests = frozenset(brief.test_files) | {path for path in listed if is_test_path(path)}
+    tests = frozenset(brief.test_files) | set(filter(brief.test_paths.match, listed))
     places = frames(report.output)
     if not _is_python(report, places, tests):
         return await _read_plain(sandbox, brief, report, [p for p in listed if p not in tests])

@@ -65,7 +65,8 @@ class RepairStrategy:
         if report is None or command is None or not report.found or report.ok:
             yield _needs_a_failing_test()
             return
-        work = _Work(brief, command, min(self._config.repair_samples, self._config.max_steps))
+        samples = self._config.repair_samples
+        work = _Work(brief, command, min(samples, self._config.max_steps or samples))
         scene = await self._look(work, report)
         if not scene.sources.modules and not scene.sources.others:
             yield _no_source()
@@ -93,27 +94,29 @@ class RepairStrategy:
     async def _look(self, work: "_Work", report: TestReport) -> "_Scene":
         """Find out where the fault may be, given what fails now."""
         brief, config = work.brief, self._config
-        coverage = await trace(self._sandbox, work.command, report, config.test_timeout)
+        coverage = await trace(self._sandbox, work.command, report, config.own_test_timeout)
         sources = await read_sources(self._sandbox, brief, report, list(coverage.lines))
         suspects = localise(sources, brief.prompt, report, coverage)
         tokens = max(_MIN_TOKENS, suspects.longest // _CHARS_PER_TOKEN)
+        prompter = Prompter(brief.prompt, sources, suspects, report)
         kit = Kit(
             brief.run_id,
             self._client,
             self._sandbox,
             _routed(config, brief),
             self._clock,
-            Prompter(brief.prompt, sources, suspects, report),
+            prompter,
             suspects,
             sources.others,
-            Judge(self._run_tests, self._sandbox, work.command, report, config.test_timeout),
+            Judge(self._run_tests, self._sandbox, work.command, report, config.own_test_timeout),
             min(tokens, config.steps["act"].max_tokens),
         )
         ladder = Ladder(
             work.samples - work.done,
             suspects.targets,
-            suspects.long,
+            suspects.regions,
             constants=suspects.constants,
+            whole=prompter.whole,
             seed=_SEEDS_APART * (brief.attempt - 1),
             greedy=brief.attempt in (1, config.escalate_after + 1),
         )

@@ -2,19 +2,20 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 
 from turnout.agent.tools.base import Arguments
-from turnout.agent.tools.marks import whole
-from turnout.core.json import JsonObject, JsonValue, as_object, as_text
-from turnout.core.tools import Tool
+from turnout.agent.tools.decoding import decode
+from turnout.agent.tools.schema import Schema, UnfitError, fit
+from turnout.core.json import JsonObject, JsonValue, as_object
+from turnout.core.tools import Tool, function_name
 from turnout.errors import ToolError
 
 __all__ = ["did_you_mean", "quoted", "read_arguments", "unfenced"]
 
 _QUOTED = 200
-_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\Z))|,(?=\s*[}\]])', re.DOTALL)
+_MOST_SHOWN = 10
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _OTHER_NAMES: Mapping[str, Sequence[str]] = {
     "path": ("file_path", "filepath", "filename", "file"),
@@ -28,26 +29,31 @@ _OTHER_NAMES: Mapping[str, Sequence[str]] = {
 def read_arguments(tool: Tool, raw: str) -> Arguments:
     """Return the arguments of a call; `ToolError` quoting what was sent where they do not fit.
 
-    Mended are: a code fence around the JSON, JSON within a JSON string, raw line breaks in
-    strings, trailing commas, surplus closing brackets, numbers written as strings, and the usual
-    other names of an argument. JSON that ends too early is never completed.
+    Mended are: a code fence around the JSON, JSON within a JSON string, the usual other names of an
+    argument, and what `decode` and `fit` mend.
     """
-    properties = as_object(tool.parameters.get("properties"))
-    given = _by_declared_name(properties, _parse(tool, raw))
-    values: dict[str, str | int] = {}
-    for name, declared in properties.items():
-        value = given.get(name)
-        if value is not None:
-            values[name] = _value(tool, name, as_text(as_object(declared).get("type")), value)
-    for name in _required(tool):
-        if name not in values:
-            raise _refusal(tool, raw, f"the required argument `{name}` is missing")
-    unused = [name for name in properties if name not in values]
+    schema = Schema.of(tool.parameters, tool.parameters)
+    declared = schema.fields
+    given = _by_declared_name(declared, _parse(tool, raw))
+    hint = _misspelt(given, declared)
+    try:
+        fitted = as_object(fit(schema, given))
+    except UnfitError as error:
+        sent = raw if error.value is given else json.dumps(error.value)
+        raise _refusal(tool, sent, f"{error}; {hint}" if hint else str(error)) from None
+    if hint and "additionalProperties" not in tool.parameters:
+        raise _refusal(tool, raw, hint)
+    return Arguments(fitted)
+
+
+def _misspelt(given: Collection[str], declared: Collection[str]) -> str:
+    """Say which argument that is not declared was meant for one that is, or nothing."""
+    unused = [name for name in declared if name not in given]
     for name in given:
-        close = "" if name in properties else did_you_mean(name, unused)
+        close = "" if name in declared else did_you_mean(name, unused)
         if close:
-            raise _refusal(tool, raw, f"there is no argument `{name}`.{close}")
-    return Arguments(values)
+            return f"there is no argument `{quoted(name)}`.{close}"
+    return ""
 
 
 def unfenced(text: str) -> str:
@@ -57,11 +63,6 @@ def unfenced(text: str) -> str:
     if not first.startswith("```") or not rest.endswith("```"):
         return text
     return rest.removesuffix("```").strip()
-
-
-def _required(tool: Tool) -> list[str]:
-    names = tool.parameters.get("required")
-    return [as_text(name) for name in names] if isinstance(names, Sequence) else []
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -83,9 +84,9 @@ def _parse(tool: Tool, raw: str) -> JsonObject:
     if text in {"", "null"}:
         return {}
     try:
-        value = _decode(text)
+        value = decode(text)
         if isinstance(value, str):
-            value = _decode(value.strip())
+            value = decode(value.strip())
     except RecursionError:
         raise _refusal(tool, raw, "they are nested too deeply") from None
     except ValueError as error:
@@ -95,36 +96,7 @@ def _parse(tool: Tool, raw: str) -> JsonObject:
     return value
 
 
-def _decode(text: str) -> JsonValue:
-    try:
-        return _decode_exactly(text)
-    except ValueError as error:
-        mended = _TRAILING_COMMA.sub(lambda found: found[1] or "", text)
-        try:
-            return _decode_exactly(mended)
-        except ValueError:
-            raise error from None
-
-
-def _decode_exactly(text: str) -> JsonValue:
-    # Not strict: raw line breaks within strings are accepted.
-    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object)
-    decoded: tuple[JsonValue, int] = decoder.raw_decode(text)
-    value, end = decoded
-    if text[end:].strip(" \t\r\n}]"):
-        raise json.JSONDecodeError("Extra data", text, end)
-    return value
-
-
-def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    fields: dict[str, JsonValue] = {}
-    for name, value in pairs:
-        if fields.setdefault(name, value) != value:
-            raise ValueError(f"`{name}` is given twice with different values")
-    return fields
-
-
-def _by_declared_name(properties: JsonObject, given: JsonObject) -> dict[str, JsonValue]:
+def _by_declared_name(properties: Collection[str], given: JsonObject) -> dict[str, JsonValue]:
     renamed = dict(given)
     for name, others in _OTHER_NAMES.items():
         if name not in properties or name in renamed:
@@ -135,34 +107,15 @@ def _by_declared_name(properties: JsonObject, given: JsonObject) -> dict[str, Js
     return renamed
 
 
-def _value(tool: Tool, name: str, kind: str, value: JsonValue) -> str | int:
-    if kind == "integer":
-        number = _whole_number(value)
-        if number is None:
-            raise _refusal(tool, json.dumps(value), f"`{name}` must be a whole number")
-        return number
-    if not isinstance(value, str):
-        raise _refusal(tool, json.dumps(value), f"`{name}` must be a string")
-    if _NO_TEXT.search(value):
-        why = f"`{name}` holds a NUL or half of a surrogate pair, which is no text"
-        raise _refusal(tool, value, why)
-    return whole(value)
-
-
-def _whole_number(value: JsonValue) -> int | None:
-    if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value):
-        return int(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
 def _refusal(tool: Tool, raw: str, why: str) -> ToolError:
-    properties = as_object(tool.parameters.get("properties"))
-    wanted = {name: f"<{as_text(as_object(p).get('type'))}>" for name, p in properties.items()}
+    schema = Schema.of(tool.parameters, tool.parameters)
+    needed = [name for name in schema.fields if name in schema.required]
+    shown = list(dict.fromkeys([*needed, *schema.fields]))[:_MOST_SHOWN]
+    wanted = {quoted(name): str(schema.fields[name]) for name in shown}
     return ToolError(
-        f"The arguments of {tool.name} cannot be used: {why}\nYou sent: {quoted(raw)}",
-        mend=f"\nSend one JSON object like {json.dumps(wanted)}.",
+        f"The arguments of {function_name(tool.name)} cannot be used: {why}\n"
+        f"You sent: {quoted(raw)}",
+        mend=f"\nSend one JSON object like {json.dumps(wanted, ensure_ascii=False)}.",
     )
 
 

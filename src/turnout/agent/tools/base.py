@@ -1,10 +1,11 @@
 """What a tool of the agent is."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from turnout.agent.base import AgentConfig, Brief
+from turnout.agent.tools.bounds import Bounds, bounds_of
 from turnout.core.json import JsonObject
 from turnout.core.tools import Tool
 from turnout.sandbox.base import Sandbox
@@ -21,13 +22,20 @@ class ToolContext:
     config: AgentConfig
     output: Callable[[str], str | None] = lambda _name: None
     """Finds the whole output behind a result that was cut."""
+    window: Callable[[], int | None] = lambda: None
+    """Finds how many tokens the model at work takes; None: not known."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """What one call may take and say."""
+        return bounds_of(self.brief.surface, self.config, self.window())
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """Arguments that satisfy the tool's declaration."""
 
-    values: Mapping[str, str | int]
+    values: JsonObject
 
     def text(self, name: str) -> str:
         """Return a string argument; empty where it was left out."""
@@ -49,7 +57,11 @@ class ToolOutput:
     """True where the tool could not do what was asked."""
     log: bool = False
     """True for what a program printed: it may be summarised."""
+    page: bool = False
+    """True for a page of a file: `read_cap` holds for it."""
     ends_run: bool = False
+    unsure: bool = False
+    """True for an error that leaves open whether something was changed."""
 
 
 class AgentTool(Protocol):

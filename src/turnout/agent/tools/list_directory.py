@@ -35,7 +35,7 @@ class ListDirectory:
         below = "" if root else f"{folder}/"
         inside = (path.removeprefix(below) for path in listing.paths if path.startswith(below))
         names = sorted({f"{head}{sep}" for head, sep, _ in (p.partition("/") for p in inside)})
-        shown = fitting(tuple(names), context.config.output_cap - _NOTE)
+        shown = fitting(tuple(names), context.bounds.output_cap - _NOTE)
         missing = len(names) - len(shown)
         notes = [f"[{missing} more not shown]"] if missing else []
         if listing.total > len(listing.paths):

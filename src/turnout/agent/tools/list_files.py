@@ -30,7 +30,7 @@ class ListFiles:
         listing = await context.sandbox.list(pattern, limit=_MOST)
         if not listing.paths:
             return ToolOutput(f"No file matches the glob `{pattern}`. Try `{_EVERYTHING}`.")
-        names = fitting(listing.paths, context.config.output_cap - 100)
+        names = fitting(listing.paths, context.bounds.output_cap - 100)
         missing = listing.total - len(names)
         more = [f"[{missing} more files match; send a narrower pattern]"] if missing > 0 else []
         return ToolOutput("\n".join([*names, *more]))

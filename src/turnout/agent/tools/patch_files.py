@@ -2,10 +2,11 @@
 
 from asyncio import CancelledError
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from turnout.agent.tools.base import ToolContext
 from turnout.agent.tools.files import LARGEST, read_whole, refuse_tests, workspace_path
+from turnout.agent.tools.patch_links import is_link, link_after, read_link, write_link
 from turnout.agent.tools.patch_place import patched
 from turnout.agent.tools.patch_text import FilePatch
 from turnout.agent.tools.rewriting import note
@@ -32,6 +33,8 @@ class FileEdit:
     """None keeps that of the file."""
     note: str = ""
     """What the model is to know of how its lines were found."""
+    link: bool = False
+    """Whether it is a link, whose content is where it leads."""
 
 
 async def plan_edits(patches: Sequence[FilePatch], context: ToolContext) -> tuple[FileEdit, ...]:
@@ -55,19 +58,27 @@ async def make_edits(sandbox: Sandbox, edits: Sequence[FileEdit]) -> None:
     try:
         for edit in sorted(edits, key=lambda edit: edit.data is None):
             expected = edit.before.sha256 if edit.before else None
-            await _put(sandbox, edit.path, edit.data, edit.mode, expected)
+            await _put(sandbox, edit, edit.data, edit.mode, expected)
             done.append(edit)
     except (ToolError, CancelledError):
         for edit in reversed(done):
             before = edit.before
             data, mode = (before.data, before.mode) if before else (None, None)
-            await _put(sandbox, edit.path, data, mode)
+            await _put(sandbox, edit, data, mode)
         raise
 
 
 async def _put(
-    sandbox: Sandbox, path: str, data: bytes | None, mode: int | None, expected: str | None = None
+    sandbox: Sandbox,
+    edit: FileEdit,
+    data: bytes | None,
+    mode: int | None,
+    expected: str | None = None,
 ) -> None:
+    path = edit.path
+    if data is not None and edit.link:
+        await write_link(sandbox, path, data)
+        return
     if data is not None:
         await sandbox.write(path, data, mode=mode, expect_sha256=expected)
         return
@@ -86,6 +97,8 @@ async def _planned(patch: FilePatch, context: ToolContext) -> list[FileEdit]:
             refuse_tests(path, context)
             if names_git(path.encode()):
                 raise ToolError(f"{path}: files of .git are not changed by tools.")
+    if is_link(patch):
+        return [await _planned_link(replace(patch, old=old, new=new), name, context.sandbox)]
     try:
         before = None if old is None else await read_whole(context.sandbox, old)
         replaced = None if new is None or new == old else await _replaced(context.sandbox, new)
@@ -102,6 +115,19 @@ async def _planned(patch: FilePatch, context: ToolContext) -> list[FileEdit]:
         await _check_no_link(context.sandbox, old, moved=new is not None)
         edits.append(FileEdit(old, before, None))
     return edits
+
+
+async def _planned_link(patch: FilePatch, path: str, sandbox: Sandbox) -> FileEdit:
+    before = await read_link(sandbox, path)
+    if patch.old is None and before is None:
+        await _replaced(sandbox, path)
+    elif patch.old is None:
+        raise ToolError(f"{path}: It exists already.", mend="Send a change of the link.")
+    try:
+        target = await link_after(sandbox, patch, before)
+    except ToolError as error:
+        raise ToolError(f"{path}: {error.message}", mend=error.mend) from error
+    return FileEdit(path, before, target, link=True)
 
 
 async def _replaced(sandbox: Sandbox, path: str) -> Blob | None:

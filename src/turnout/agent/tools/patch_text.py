@@ -15,7 +15,10 @@ __all__ = ["FilePatch", "Hunk", "HunkLine", "parse_patch"]
 
 _RANGE = re.compile(r"@@\s*-(\d{1,9})(?:,(\d+))?\s+\+\d+(?:,\d+)?\s*@@ ?(.*)")
 _SECTION = re.compile(r"\*\*\* (Update|Add|Delete) File: (.+)")
-_KEPT = re.compile(r"(?:old mode|new mode|new file mode|deleted file mode) (\d{6})\s*")
+_KEPT = re.compile(
+    r"(?:old mode|new mode|new file mode|deleted file mode) \d{6}\s*"
+    r"|index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64} 120000\s*"
+)
 _ESCAPE = re.compile(rb'\\([0-7]{3}|["\\abfnrtv])')
 _ESCAPES = dict(zip(b"abfnrtv", b"\a\b\f\n\r\t\v", strict=True))
 _TIME = re.compile(r"\t(?:\d{4}-.*|[A-Z][a-z]{2} .*|\(.*\))?$")
@@ -57,7 +60,7 @@ class FilePatch:
     """None for a deleted file."""
     hunks: tuple[Hunk, ...]
     modes: tuple[str, ...] = ()
-    """Mode lines of the header, as git writes them."""
+    """Mode lines of the header, as git writes them, and the `index` line of a link."""
 
 
 @dataclass(slots=True)

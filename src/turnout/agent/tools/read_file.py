@@ -34,7 +34,7 @@ class ReadFile:
         """Read one page."""
         named = arguments.text("path").strip()
         if (kept := context.output(named)) is not None:
-            return ToolOutput(_page(kept, arguments, context))
+            return ToolOutput(_page(kept, arguments, context), page=True)
         path = workspace_path(named)
         blob = await read_whole(context.sandbox, path)
         if not blob.data:
@@ -42,7 +42,7 @@ class ReadFile:
         text = decoded(blob.data).text
         if "\0" in text:
             raise ToolError(f"`{path}` is no text file: {blob.size} bytes with NUL among them.")
-        return ToolOutput(_page(readable(text), arguments, context))
+        return ToolOutput(_page(readable(text), arguments, context), page=True)
 
 
 def _page(text: str, arguments: Arguments, context: ToolContext) -> str:
@@ -50,7 +50,7 @@ def _page(text: str, arguments: Arguments, context: ToolContext) -> str:
         text,
         max(1, arguments.number("offset", 1)),
         max(1, arguments.number("column", 1)),
-        max(_NOTE, context.config.output_cap - _NOTE),
+        max(_NOTE, context.bounds.read_cap - _NOTE),
     )
     return f"{shown.text}{shown.note}"
 

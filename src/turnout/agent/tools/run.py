@@ -38,7 +38,7 @@ async def run_shell(command: str, context: ToolContext) -> ToolOutput:
     """Run a bash command to its end, within the time that commands have."""
     if not command.strip():
         raise ToolError("The command is empty.", mend="Send a bash command.")
-    timeout = context.config.command_timeout
+    timeout = context.bounds.command_timeout
     asked = len(context.sandbox.connections())
     result = await context.sandbox.run(
         Command(shell=command, timeout=timeout, head=_HEAD, tail=_TAIL)

@@ -35,7 +35,7 @@ class RunTests:
             context.sandbox,
             command,
             selector=arguments.text("selector").strip(),
-            timeout=context.config.test_timeout,
+            timeout=context.bounds.test_timeout,
         )
         return ToolOutput(f"{headline(report)}\n{report.output}".rstrip(), log=True)
 

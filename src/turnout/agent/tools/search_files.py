@@ -29,7 +29,7 @@ class SearchFiles:
         if not hits:
             return ToolOutput(f"No line of `{glob}` matches `{pattern}`.")
         lines = tuple(f"{hit.path}:{hit.line}: {hit.text}" for hit in hits)
-        shown = fitting(lines, context.config.output_cap - 100)
+        shown = fitting(lines, context.bounds.output_cap - 100)
         more = len(shown) < len(lines) or len(hits) == _MOST
         note = ["[there may be more; search more narrowly]"] if more else []
         return ToolOutput("\n".join([*shown, *note]))

@@ -1,16 +1,17 @@
 """The named sets of tools, as data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from turnout.agent.base import PromptName
 from turnout.agent.tools.apply_patch import ApplyPatch
+from turnout.agent.tools.arguments import did_you_mean
 from turnout.agent.tools.base import AgentTool
 from turnout.agent.tools.edit_file import EditFile
 from turnout.agent.tools.fetch_url import FetchUrl
 from turnout.agent.tools.finish import Finish
 from turnout.agent.tools.list_directory import ListDirectory
 from turnout.agent.tools.list_files import ListFiles
+from turnout.agent.tools.mcp_tool import GoneTool
 from turnout.agent.tools.read_file import ReadFile
 from turnout.agent.tools.run import Run
 from turnout.agent.tools.run_command import RunCommand
@@ -18,10 +19,10 @@ from turnout.agent.tools.run_tests import RunTests
 from turnout.agent.tools.search_files import SearchFiles
 from turnout.agent.tools.write_file import WriteFile
 from turnout.core.tasks import SurfaceName
-from turnout.core.tools import Tool
+from turnout.core.tools import MCP, Tool
 from turnout.errors import ConfigError
 
-__all__ = ["EXTRA_TOOLS", "SURFACES", "Surface", "surface_of"]
+__all__ = ["EXTRA_TOOLS", "SURFACES", "Surface", "check_tools", "surface_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,8 @@ class Surface:
     """What a run declares, and how its loop ends."""
 
     tools: tuple[AgentTool, ...]
-    prompt: PromptName
-    """Name of the file with the standing instructions."""
+    name: SurfaceName
+    """Its standing instructions and its bounds go by it too."""
     text_ends: bool
     """Whether a text without calls is the answer; else only a tool ends the run."""
 
@@ -40,8 +41,12 @@ class Surface:
         return tuple(tool.spec for tool in self.tools)
 
     def find(self, name: str) -> AgentTool | None:
-        """Return the tool of that name; None where the surface has none."""
-        return next((tool for tool in self.tools if tool.spec.name == name), None)
+        """Return the tool of that name; None where the surface has none.
+
+        A server's tool is found also where the server, in a later process, does not list it.
+        """
+        gone = GoneTool(name) if name.startswith(MCP) else None
+        return next((tool for tool in self.tools if tool.spec.name == name), gone)
 
 
 SURFACES: Mapping[SurfaceName, Surface] = {
@@ -70,3 +75,14 @@ def surface_of(name: SurfaceName, extra: Sequence[str] = ()) -> Surface:
         )
     added = tuple(EXTRA_TOOLS[one] for one in dict.fromkeys(extra) if surface.find(one) is None)
     return replace(surface, tools=(*surface.tools, *added))
+
+
+def check_tools(names: Iterable[str]) -> None:
+    """Raise `ConfigError` for a name that no tool has; those of MCP servers are not known here."""
+    known = [*dict.fromkeys(t.spec.name for s in SURFACES.values() for t in s.tools), *EXTRA_TOOLS]
+    for name in names:
+        if name not in known and not name.startswith(MCP):
+            raise ConfigError(
+                f"There is no tool called {name!r}.{did_you_mean(name, known)}",
+                mend=f"Those that exist are {', '.join(dict.fromkeys(known))}.",
+            )

@@ -82,6 +82,11 @@ class _Request:
     "--surface", type=click.Choice(["guide", "shell", "files"]), help="Tools the model gets."
 )
 @click.option("--test-command", metavar="CMD", help="Shell command that runs the tests.")
+@click.option(
+    "--setup",
+    metavar="CMD",
+    help="Shell command that sets the workspace up; it reaches package mirrors alone.",
+)
 @click.option("--apply", "apply_", is_flag=True, help="Apply the diff to the working tree.")
 @click.option("--branch", metavar="NAME", help="Commit the diff to a new branch.")
 @click.option(
@@ -119,6 +124,7 @@ def command(
     base: str,
     surface: SurfaceName | None,
     test_command: str | None,
+    setup: str | None,
     apply_: bool,
     branch: str | None,
     output: Path | None,
@@ -152,6 +158,7 @@ def command(
         surface=surface or settings.surface,
         test_command=test_command or settings.test_command,
         requirements=settings.requirements,
+        setup=setup or settings.setup,
     )
     where = destination(
         wanted.repository, settings.host_environment, apply=apply_, branch=branch, output=output

@@ -31,7 +31,7 @@ from turnout.core.runs import RunRow
 from turnout.runs.delivery import OutputFolder
 from turnout.runs.summary import RunResult, fold
 from turnout.settings import Settings, service_address
-from turnout.wiring.rooms import open_records
+from turnout.wiring.state import open_records
 
 __all__ = ["command"]
 

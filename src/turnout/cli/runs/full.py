@@ -104,6 +104,7 @@ def _fact_parts(event: _Fact) -> Iterable[Part]:
                 ("repository", task.repository),
                 ("base", f"{task.base} ({event.base_commit})"),
                 ("strategy", event.strategy),
+                *([("set up by", task.setup)] if task.setup else []),
             ]
         case WorkspaceReady():
             return [
@@ -118,8 +119,9 @@ def _fact_parts(event: _Fact) -> Iterable[Part]:
             left_out = [("left out", ", ".join(patch.excluded))] if patch.excluded else []
             return [("diff", patch.diff.decode(errors="backslashreplace")), *left_out]
         case VerdictGiven(verdict=verdict):
-            touched = [("touched", ", ".join(verdict.touched))] if verdict.touched else []
-            return [("verdict", verdict.name), ("detail", verdict.detail), *touched]
+            named = (("touched", verdict.touched), ("new tests", verdict.new_tests))
+            paths = [(what, ", ".join(found)) for what, found in named if found]
+            return [("verdict", verdict.name), ("detail", verdict.detail), *paths]
         case LoopEnded() | RunEnded():
             answer = [("answer", event.answer)] if isinstance(event, LoopEnded) else []
             return [("outcome", event.outcome), ("reason", event.reason), *answer]

@@ -1,4 +1,4 @@
-"""Servers of tools that the gateway itself may call, with a credential that stays there."""
+"""MCP servers: those that the gateway calls, and those that run inside the sandbox of a run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

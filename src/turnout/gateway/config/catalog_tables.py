@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from turnout.core.inference import TaskKind
 from turnout.core.money import Price, PriceTier, usd_to_micros
@@ -119,13 +119,20 @@ class PriceTable(_Charges):
         return replace(super().price(), tiers=tiers)
 
 
+def _date(value: object) -> object:
+    try:
+        return dt.date.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError("must be a date, such as 2026-10-01") from None
+
+
 class QualityTable(Table):
     """`quality.KIND`."""
 
     value: Share
     source: _Name
     sample_size: _Tokens | None = None
-    date: dt.date | None = None
+    date: Annotated[dt.date | None, BeforeValidator(_date)] = None
 
 
 class ThinkingTable(Table):

@@ -1,15 +1,14 @@
 """List prices that are known without asking anybody."""
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from decimal import Decimal
+import importlib
+import re
+from typing import Final
 
-from genai_prices.data_snapshot import get_snapshot
-from genai_prices.types import TieredPrices
-
-from turnout.core.money import Micros, Price, PriceTier, usd_to_micros
+from turnout.core.money import Price
 
 __all__ = ["known_price"]
+
+_THIS_MACHINE: Final = re.compile(r"https?://(?:localhost|127\.[0-9.]+|\[::1\])(?:[:/]|$)")
 
 
 def known_price(base_url: str, model: str) -> Price | None:
@@ -17,46 +16,9 @@ def known_price(base_url: str, model: str) -> Price | None:
 
     The prices came with the installed `genai-prices`; no network is used.
     """
-    try:
-        _, found = get_snapshot().find_provider_model(model, None, None, base_url)
-    except LookupError:
+    if _THIS_MACHINE.match(base_url):
         return None
-    listed = vars(found.get_prices(datetime.now(UTC)))
-    base = _price(listed, 0)
-    if base is None:
-        return None
-    limits = sorted({limit for price in listed.values() for limit in _limits(price)})
-    tiers = ((limit, _price(listed, limit)) for limit in limits)
-    return Price(
-        base.input,
-        base.output,
-        base.cache_read,
-        base.cache_write,
-        tuple(PriceTier(limit, price) for limit, price in tiers if price is not None),
-    )
-
-
-def _price(listed: Mapping[str, object], limit: int) -> Price | None:
-    """Return what requests with more tokens of input than `limit` are charged."""
-    charged = _micros(listed.get("input_mtok"), limit)
-    generated = _micros(listed.get("output_mtok"), limit)
-    if charged is None or generated is None:
-        return None
-    return Price(
-        input=charged,
-        output=generated,
-        cache_read=_micros(listed.get("cache_read_mtok"), limit),
-        cache_write=_micros(listed.get("cache_write_mtok"), limit),
-    )
-
-
-def _limits(price: object) -> list[int]:
-    return [tier.start for tier in price.tiers] if isinstance(price, TieredPrices) else []
-
-
-def _micros(listed: object, limit: int) -> Micros | None:
-    amount = listed
-    if isinstance(listed, TieredPrices):
-        reached = [tier.price for tier in listed.tiers if tier.start <= limit]
-        amount = reached[-1] if reached else listed.base
-    return usd_to_micros(amount) if isinstance(amount, Decimal) else None
+    # The list takes longer to load than most commands take, and many need no price of it.
+    prices = importlib.import_module("turnout.gateway.config.list_prices")
+    found: Price | None = prices.list_price(base_url, model)
+    return found

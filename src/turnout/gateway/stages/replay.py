@@ -197,7 +197,7 @@ def digest_of(request: InferenceRequest) -> str:
         request.shape,
         {name: value for name, value in request.body.items() if name not in _SAME_EITHER_WAY},
         [request.model, request.session, request.thinking, request.previous],
-        [ask.optimize, ask.task, ask.policy, ask.tools, ask.read_only],
+        [ask.optimize, ask.task, ask.policy, ask.tools, ask.read_only, dict(ask.mcp_tools)],
     ]
     encoded = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(encoded).hexdigest()

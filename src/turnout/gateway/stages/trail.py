@@ -134,6 +134,7 @@ class Trail:
     def receipt(self, ended: float) -> Receipt:
         """Return the receipt of a request that ended at `ended`, in monotonic seconds."""
         request, policy = self.request, self.policy
+        named = request.ask.policy_name
         return Receipt(
             request_id=self.request_id,
             at=self.at,
@@ -151,8 +152,8 @@ class Trail:
             cost_micros=self.cost,
             latency_ms=round((ended - self.began) * 1000),
             ttft_ms=self.ttft_ms,
-            tools_declared=tuple([tool.name for tool in request.tools]),
-            tools_called=self.tools_called,
+            tools_declared=tuple([named(tool.name) for tool in request.tools]),
+            tools_called=tuple(map(named, self.tools_called)),
             tools_outside=self.outside,
             repairs=self.repairs,
             project=self.caller.project,

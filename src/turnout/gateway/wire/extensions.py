@@ -7,6 +7,7 @@ from typing import TypeVar, get_args
 from turnout.core.ids import SessionId
 from turnout.core.inference import CALL_KIND_HEADER, Objective, RoutingAsk, StepKind, TaskKind
 from turnout.core.json import JsonObject, JsonValue
+from turnout.core.tools import MCP, function_name
 from turnout.gateway.wire.fields import (
     LONGEST_NAME,
     flag,
@@ -22,7 +23,7 @@ __all__ = ["EXTENSIONS", "Extensions", "read_extensions"]
 EXTENSIONS = frozenset({"extended_thinking", "routing"})
 """Top-level fields that are ours; no upstream sees them."""
 
-_ROUTING_FIELDS = ("optimize", "task", "session", "policy", "tools", "read_only")
+_ROUTING_FIELDS = ("optimize", "task", "session", "policy", "tools", "read_only", "mcp_tools")
 _SESSION_HEADERS = ("x-session-id", "x-claude-code-session-id", "session-id", "session_id")
 _LONGEST_ID = 512
 _MOST_TOOLS = 1_024
@@ -78,7 +79,25 @@ def _routing_ask(body: JsonObject) -> RoutingAsk:
         policy=text(routing, "policy", "routing.policy"),
         tools=_names(routing, "tools", "routing.tools"),
         read_only=flag(routing, "read_only", "routing.read_only") or False,
+        mcp_tools=_mcp_tools(objects(routing, "mcp_tools", "routing.mcp_tools") or {}),
     )
+
+
+def _mcp_tools(functions: JsonObject) -> dict[str, str]:
+    if len(functions) > _MOST_TOOLS:
+        raise invalid(f"`routing.mcp_tools` names more than {_MOST_TOOLS}.", "routing.mcp_tools")
+    named: dict[str, str] = {}
+    for function, tool in functions.items():
+        path = f"routing.mcp_tools.{function[:LONGEST_NAME]}"
+        written = tool if isinstance(tool, str) and len(tool) <= LONGEST_NAME else ""
+        server, _, name = written.partition("/")
+        # A function of another name could hide in the reports as what it is not.
+        if not (server and name) or function_name(f"{MCP}{written}") != function:
+            raise invalid(
+                f"`{path}` must be `server/tool`, and the function `mcp__server__tool`.", path
+            )
+        named[function] = f"{MCP}{written}"
+    return named
 
 
 def _names(owner: JsonObject, name: str, path: str) -> tuple[str, ...] | None:

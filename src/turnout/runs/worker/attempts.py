@@ -138,6 +138,7 @@ class _Attempts:
             test_command=self._opening.command,
             tests_before=self._opening.report,
             test_files=self._opening.files,
+            test_paths=self._job.shop.test_paths,
             reachable=_reachable(self._site.egress.work),
             attempt=number,
             lessons=earlier.lessons if earlier else lessons(self._tried),
@@ -160,7 +161,7 @@ class _Attempts:
             end, patch = await self._work_on(brief, earlier)
         known = earlier.tests if earlier else None
         closing = await test_patch(self._job, self._site, self._opening, patch, known)
-        verdict = verdict_on(patch, self._opening, closing)
+        verdict = verdict_on(patch, self._opening, closing, self._job.shop.test_paths)
         tried = Tried(brief.attempt, end, patch, closing, verdict)
         if self._effort.review == "off" or not is_accepted(tried):
             return tried

@@ -12,6 +12,7 @@ from turnout.errors import SandboxError, SandboxUnavailableError
 from turnout.runs.verdict import judge
 from turnout.runs.worker.workshop import Job, Site
 from turnout.sandbox.base import NO_EGRESS, NO_WALLS, BaseRef, BaseSpec, Sandbox
+from turnout.sandbox.testrun import USUAL_TESTS, TestPaths
 
 __all__ = [
     "Closing",
@@ -31,6 +32,7 @@ class Opening:
     command: str | None
     report: TestReport | None
     files: tuple[str, ...]
+    """Test files that exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,18 @@ async def test_patch(
     return closing
 
 
-def verdict_on(patch: Patch, opening: Opening, closing: Closing) -> Verdict:
-    """Return what our test runs say of a patch."""
-    return judge(opening.report, closing.report, patch, opening.files, steered=closing.steered)
+def verdict_on(
+    patch: Patch, opening: Opening, closing: Closing, paths: TestPaths = USUAL_TESTS
+) -> Verdict:
+    """Return what our test runs say of a patch; `paths` are those of tests."""
+    return judge(
+        opening.report,
+        closing.report,
+        patch,
+        opening.files,
+        steered=closing.steered,
+        paths=paths,
+    )
 
 
 async def apply_patch(sandbox: Sandbox, patch: Patch) -> None:

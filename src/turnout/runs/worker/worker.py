@@ -81,12 +81,13 @@ class RunWorker:
             await job.record.add(notice)
         if job.past.segments < 2:
             await job.warn(*job.access.warnings)
-        spec = BaseSpec(intake.task.repository, intake.commit, intake.task.requirements)
+        task = intake.task
+        spec = BaseSpec(task.repository, intake.commit, task.requirements, setup=task.setup)
         base = await prepare(job, spec)
-        site = Site(intake.task, spec, base, await job.shop.egress())
+        site = Site(task, spec, base, await job.shop.egress())
         opening = await look_at_base(job, site)
         result = await attempt_all(job, site, opening)
-        await self._explain(intake.task, opening, result)
+        await self._explain(task, opening, result)
         return RunEnded(result.end.outcome, result.end.reason)
 
     async def _explain(self, task: Task, opening: Opening, result: Result) -> None:

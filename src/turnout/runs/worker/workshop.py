@@ -25,6 +25,7 @@ from turnout.sandbox.base import (
     Sandbox,
     SandboxDriver,
 )
+from turnout.sandbox.testrun import USUAL_TESTS, TestPaths
 
 __all__ = ["Effort", "Job", "RunEgress", "Site", "Workshop"]
 
@@ -71,6 +72,7 @@ class Workshop:
     egress: Callable[[], Awaitable[RunEgress]]
     """Asked once the base is made: by then it is known which hosts a package mirror names."""
     effort: Effort = field(default_factory=Effort)
+    test_paths: TestPaths = USUAL_TESTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,9 @@ class HostedDriver:
         sandbox = await self._start(run_id, limits, egress, sent)
         history = found.history
         if history is not None:
-            sandbox.differ = lambda made: collect_patch(self, made, history, found.commit)
+            sandbox.differ = lambda made: collect_patch(
+                self, made, history, found.commit, under=found.under
+            )
         return sandbox
 
     async def reap(self, known: frozenset[RunId]) -> tuple[RunId, ...]:

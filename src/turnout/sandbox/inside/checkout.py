@@ -26,9 +26,10 @@ __all__ = [
     "entries",
     "facts",
     "git",
+    "hashed",
     "lay_out",
     "main",
-    "native",
+    "prepares",
     "records",
     "settle_times",
     "shown",
@@ -88,6 +89,14 @@ NATIVE = re.compile(
     r"|(?:.*/)?(?:CMakeLists\.txt|meson\.build|Cargo\.toml|Cargo\.lock)",
     re.DOTALL,
 )
+PREPARING = re.compile(
+    r"(?:.*/)?(?:[^/]*[-.]lock(?:[.b][^/]*)?|npm-shrinkwrap\.json|package\.json|go\.(?:mod|sum)"
+    r"|pyproject\.toml|setup\.(?:py|cfg)|[^/]*requirements[^/]*\.txt|environment\.ya?ml|noxfile\.py"
+    r"|Cargo\.toml|Gemfile|composer\.json|pom\.xml|[^/]*\.gradle(?:\.kts)?|[^/]*\.(?:sh|mk)"
+    r"|(?:GNU)?[Mm]akefile|[Jj]ustfile|Taskfile\.ya?ml)",
+    re.DOTALL,
+)
+"""Files that a command goes by which sets a repository up; programs are others."""
 
 
 class TooLargeError(Exception):
@@ -214,15 +223,20 @@ def facts(git_dir: str, found: list[Entry]) -> dict[str, object]:
         "large_files": large,
         "texts": texts_of(git_dir, declaring),
         "nodes": {entry.path: entry.name for entry in nodes},
-        "native": native(files),
+        "native": hashed([entry for entry in files if NATIVE.fullmatch(entry.path)]),
+        "preparing": hashed([entry for entry in files if prepares(entry)]),
     }
 
 
-def native(files: list[Entry]) -> str:
-    """Return a hash of the sources that a build would compile; nothing where there are none."""
-    sources = [entry for entry in files if NATIVE.fullmatch(entry.path)]
-    told = b"".join(os.fsencode(f"{entry.name} {entry.path}\0") for entry in sources)
-    return hashlib.sha256(told).hexdigest() if sources else ""
+def prepares(entry: Entry) -> bool:
+    """Say whether a command that sets the repository up may go by a file."""
+    return entry.mode == "100755" or PREPARING.fullmatch(entry.path) is not None
+
+
+def hashed(chosen: list[Entry]) -> str:
+    """Return a hash of paths and contents; nothing where there are none."""
+    told = b"".join(os.fsencode(f"{entry.name} {entry.path}\0") for entry in chosen)
+    return hashlib.sha256(told).hexdigest() if chosen else ""
 
 
 def shown(path: str) -> str:

@@ -1,12 +1,13 @@
 """Runs inside a collector sandbox: compare a tree that a run has left with its base commit.
 
-    python3 -ISE -c SOURCE GIT_DIR SCRATCH COMMIT tree MORE              < tree.tar
-    python3 -ISE -c SOURCE GIT_DIR SCRATCH COMMIT changes BASE SNAPSHOT  < changes
+    python3 -ISE -c SOURCE GIT_DIR SCRATCH COMMIT MORE tree                   < tree.tar
+    python3 -ISE -c SOURCE GIT_DIR SCRATCH COMMIT MORE changes BASE SNAPSHOT  < changes
 
-`GIT_DIR` is bare, read-only and was never seen by the run, `SCRATCH` a folder to be made. Either
-the whole tree is looked at; what the folders below `MORE` hold as well is no change then. Or what
-has changed alone: `BASE` is the tree as it was when the run began, the input what the program
-`SNAPSHOT` packs. The tree's own git directories, attributes, filters and hooks count for nothing.
+`GIT_DIR` is bare, read-only and was never seen by the run, `SCRATCH` a folder to be made. What the
+folders below `MORE` hold as well was made before the run and is no change, whatever it holds now.
+Either the whole tree is looked at, or what has changed alone: `BASE` is the tree as it was when the
+run began then, the input what the program `SNAPSHOT` packs. The tree's own git directories,
+attributes, filters and hooks count for nothing.
 Prints one line of JSON, see `read_collected` of `collector`, then the patch.
 """
 
@@ -33,10 +34,13 @@ __all__ = [
     "changes_alone",
     "clear",
     "drain",
+    "folder_is_new",
     "forget",
     "ignored",
+    "installed",
     "main",
     "nothing",
+    "out_of_place",
     "report",
     "same",
     "settle",
@@ -49,6 +53,11 @@ __all__ = [
 
 LARGE = 32 << 20
 MOST_EXCLUDED = 500
+MOST_RECORD = 4 << 20
+MODULES = b"node_modules"
+"""Left out as a whole, whatever of it has changed."""
+SCRIPT = b"../../bin/"
+"""How the record of a package that pip puts into a folder of the tree names its scripts."""
 ATTRIBUTES = b"* !text !eol !crlf !filter !ident !working-tree-encoding !diff !merge !whitespace\n"
 JUNK = b"""\
 __pycache__
@@ -203,8 +212,45 @@ def unwanted(base: Base, tree: bytes) -> Iterator[tuple[bytes, bytes]]:
                 yield folder, folder + b"/"
         elif name == b"pyvenv.cfg" and folder and not base.has_folder(folder):
             yield folder, folder + b"/"
-        elif found.size > LARGE and stat.S_ISREG(found.mode) and not base.has_file(found.path):
+        elif name.endswith(b".dist-info") and folder_is_new(base, found):
+            for path in installed(tree, found.path):
+                if not base.has_file(path) and not base.has_folder(path):
+                    yield path, path + b"/" if os.path.isdir(os.path.join(tree, path)) else path
+        elif out_of_place(found) and not base.has_file(found.path):
             yield found.path, found.path
+
+
+def folder_is_new(base: Base, found: Found) -> bool:
+    """Say whether an entry is a folder that the commit does not have."""
+    return stat.S_ISDIR(found.mode) and not base.has_folder(found.path)
+
+
+def installed(tree: bytes, described: bytes) -> set[bytes]:
+    """Return the uppermost paths of a package that was installed beside its description.
+
+    Without a record of what was installed there is none: then somebody wrote the description.
+    """
+    record = os.path.join(tree, described, b"RECORD")
+    if os.path.islink(record) or not os.path.isfile(record):
+        return set()
+    folder = os.path.dirname(described)
+    found = {described}
+    with open(record, "rb") as file:
+        for line in file.read(MOST_RECORD).splitlines():
+            path = line.rsplit(b",", 2)[0].strip(b'"')
+            if path.startswith(SCRIPT):
+                found.add(os.path.join(folder, b"bin", path[len(SCRIPT) :]))
+            top = path.split(b"/")[0]
+            if top not in (b"", b".", b".."):
+                found.add(os.path.join(folder, top))
+    return {path for path in found if os.path.lexists(os.path.join(tree, path))}
+
+
+def out_of_place(found: Found) -> bool:
+    """Say whether an entry is a link to an environment, or a file too large for a patch."""
+    if stat.S_ISLNK(found.mode):
+        return found.path.rpartition(b"/")[2] == b"venv"
+    return stat.S_ISREG(found.mode) and found.size > LARGE
 
 
 def clear(git: Git, base: Base) -> set[bytes]:
@@ -305,17 +351,26 @@ def nothing(facts: bytes) -> bytes:
     return b"0 " + b"0" * len(facts.split(b" ")[1])
 
 
-def forget(git: Git, base: Base, folder: str) -> None:
-    """Take files out of the tree that are the same in a folder which lay under it."""
-    for where, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.relpath(os.path.join(where, name), folder)
-            source, target = os.path.join(folder, path), os.path.join(git.tree, path)
-            if os.fsencode(path) not in base.entries and same(source, target):
-                os.unlink(target)
+def forget(git: Git, base: Base, more: str) -> set[bytes]:
+    """Take what folders hold that lay under the tree out of it; return what of that has changed."""
+    tree = os.fsencode(git.tree)
+    folders = [os.fsencode(folder) for folder in sorted(glob.glob(glob.escape(more) + "/*"))]
+    changed = set()
+    for path, mode, _ in list(walk(tree)) if folders else []:
+        sources = [os.path.join(folder, path) for folder in folders]
+        source = next(filter(os.path.lexists, sources), None)
+        if source is None or stat.S_ISDIR(mode) or path in base.entries:
+            continue
+        target = os.path.join(tree, path)
+        if not same(source, target):
+            if MODULES in path.split(b"/"):
+                continue
+            changed.add(path)
+        os.unlink(target)
+    return changed
 
 
-def same(one: str, other: str) -> bool:
+def same(one: bytes, other: bytes) -> bool:
     """Say whether two paths are of links to the same, or of files with the same content."""
     if os.path.islink(one) or os.path.islink(other):
         linked = os.path.islink(one) and os.path.islink(other)
@@ -333,9 +388,7 @@ def whole_tree(base: str, scratch: str, commit: str, more: str) -> None:
     drain()
     git = Git(base, tree, scratch, commit)
     before = Base(git)
-    for folder in sorted(glob.glob(glob.escape(more) + "/*")):
-        forget(git, before, folder)
-    excluded = clear(git, before)
+    excluded = forget(git, before, more) | clear(git, before)
     # Compares contents without storing them: `add` would write every object that it cannot touch
     # in the read-only history.
     git.run("update-index", "-q", "--really-refresh", accept=(0, 1))
@@ -345,7 +398,9 @@ def whole_tree(base: str, scratch: str, commit: str, more: str) -> None:
     report(git, commit, excluded.union(ignored(git), not_held), unrecorded)
 
 
-def changes_alone(base: str, scratch: str, commit: str, begun: str, snapshot: str) -> None:
+def changes_alone(
+    base: str, scratch: str, commit: str, more: str, begun: str, snapshot: str
+) -> None:
     """Unpack what has changed since the run began, settle, clear, record, compare."""
     runpy.run_path(snapshot)["unpack"](os.fsencode(scratch), sys.stdin.buffer)
     drain()
@@ -353,8 +408,9 @@ def changes_alone(base: str, scratch: str, commit: str, begun: str, snapshot: st
     subprocess.run(["rm", "-rf", "--", tree + "/.git"], check=True)
     git = Git(base, tree, scratch, commit, begun + "/.git/index")
     before = Base(git)
+    excluded = forget(git, before, more)
     there = settle(git, before, os.fsencode(begun))
-    excluded = clear(git, before)
+    excluded |= clear(git, before)
     git.feed([*there, *git.paths(*OTHERS)], "update-index", "-z", "--add", "--stdin")
     report(git, commit, excluded.union(ignored(git)), [])
 
@@ -365,14 +421,14 @@ def drain() -> None:
         pass
 
 
-def main(base: str, scratch: str, commit: str, what: str, *others: str) -> None:
+def main(base: str, scratch: str, commit: str, more: str, what: str, *others: str) -> None:
     """Compare by the way that the input is for."""
     os.umask(0o022)
     os.makedirs(scratch)
     if what == "tree":
-        whole_tree(base, scratch, commit, *others)
+        whole_tree(base, scratch, commit, more)
     else:
-        changes_alone(base, scratch, commit, *others)
+        changes_alone(base, scratch, commit, more, *others)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,7 @@ def begin(venv: str, source: str, scratch: str) -> None:
 def add_plugin(folder: str, source: str) -> None:
     """Install the plugin that reports to us, such that every pytest in the environment loads it."""
     described = os.path.join(folder, PLUGIN + "-1.dist-info")
+    shutil.rmtree(described, ignore_errors=True)
     os.mkdir(described)
     write(os.path.join(folder, PLUGIN + ".py"), source)
     write(os.path.join(described, "METADATA"), METADATA)

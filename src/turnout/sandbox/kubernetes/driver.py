@@ -184,4 +184,4 @@ class KubernetesDriver:
     async def _differ(self, sandbox: Sandbox, layer: Layer) -> Patch:
         if layer.history is None:
             raise SandboxError("This sandbox has no base to compare with.")
-        return await collect_patch(self, sandbox, layer.history, layer.commit)
+        return await collect_patch(self, sandbox, layer.history, layer.commit, under=layer.under)

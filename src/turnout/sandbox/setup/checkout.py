@@ -31,6 +31,8 @@ class CommitFacts(Facts):
     """Object names of the files that npm looks at, by path."""
     native: str = ""
     """Hash of the names and contents of sources that a build would compile."""
+    preparing: str = ""
+    """The same of files that a set-up command may go by: manifests, lock files, programs."""
 
     @property
     def warnings(self) -> tuple[str, ...]:

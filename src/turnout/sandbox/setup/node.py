@@ -59,7 +59,8 @@ async def prepare_modules(tools: Tools, source: Source, nodes: Mapping[str, str]
     if not _has_dependencies(source.texts.get("package.json", "")):
         return NodeModules()
     if not any(lock in nodes or changed.get(lock) for lock in _LOCKS):
-        return NodeModules(None, ("Node modules are missing: there is no package-lock.json.",))
+        why = "there is no package-lock.json; a set-up command can install them"
+        return NodeModules(None, (f"Node modules are missing: {why}.",))
     key = short_hash(
         json.dumps([tools.interpreter.key, dict(nodes), changed, inside_program("node.py")])
     )

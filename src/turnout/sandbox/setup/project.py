@@ -18,13 +18,13 @@ from pydantic import BaseModel, Field, ValidationError
 
 from turnout.errors import SandboxError, ToolError
 from turnout.sandbox.bare import BASE_GIT, BASE_TREE
-from turnout.sandbox.base import REPO, Command, Mount
+from turnout.sandbox.base import REPO, Mount
 from turnout.sandbox.declared.plain import plain
 from turnout.sandbox.declared.pyproject import build_requirements
 from turnout.sandbox.mirrors.reach import Reach
 from turnout.sandbox.rooms.disk import within_disk
-from turnout.sandbox.rooms.piping import Piped
 from turnout.sandbox.rooms.room import SCRATCH, Room, inside_program, opened_room
+from turnout.sandbox.setup.keeping import Keeping, Listed
 from turnout.sandbox.setup.metadata import lay_out
 from turnout.sandbox.setup.pip import OUR_PIP, WHEELS, Pip, our_pip
 from turnout.sandbox.setup.tools import Tools, offline_reach
@@ -37,20 +37,13 @@ __all__ = ["Project", "Source", "prepare_project"]
 _BUILD_FILES: Final = ("pyproject.toml", "setup.cfg", "setup.py")
 _BUILD_SECONDS = 300.0
 _DESCRIBE_SECONDS = 60.0
-_MADE_SECONDS = 120.0
 _MOST_MADE = 512 << 20
 _END_OF_BUILD = "[end of output]"
 _VENV = f"{SCRATCH}/venv"
-_MADE = f"{SCRATCH}/made"
 _END_OF_TIME = "did not end in time"
 _FETCHES = "pip subprocess to install"
-_PACK: Final = ("/bin/tar", "--create", "--file=-", "--no-recursion")
-_UNPACK: Final = f"tar --extract --file=- --no-same-owner --directory={_MADE} && cat >/dev/null"
-"""Reads to the end what comes, of which tar leaves the padding."""
-
 _SPECIAL = re.compile(r"[\\*?\[\]# !]")
 _ESCAPED = r"\\\g<0>"
-_IGNORE: Final = f"mkdir -p {_MADE}/.git/info && cat >{_MADE}/.git/info/exclude"
 _USUAL_BACKEND: Final = ("setuptools", "wheel", "editables")
 
 
@@ -66,6 +59,8 @@ class Source:
     """Those of them that are not the commit's."""
     native: str = ""
     """Another one where compiled sources differ."""
+    preparing: str = ""
+    """Another one where what a set-up command goes by differs."""
 
     @property
     def repository(self) -> str:
@@ -178,27 +173,10 @@ class _Build:
         """Keep files that the build has made in the tree; whether there are any."""
         if not paths:
             return False
-        pack = Piped(room.sandbox, _MOST_MADE)
-        packing = Command(
-            argv=(*_PACK, "--null", "--verbatim-files-from", "--files-from=-"),
-            stdin=b"\0".join(path.encode() for path in paths),
-            timeout=_MADE_SECONDS,
-            raw=True,
-        )
-        target = [Mount(str(readable(folder / "made")), _MADE, writable=True)]
-        async with opened_room(self._tools.starter, target) as other:
-            unpacked = await other.sandbox.run(
-                Command(
-                    shell=_UNPACK,
-                    cwd="/",
-                    stdin=pack.output(packing),
-                    timeout=_MADE_SECONDS,
-                )
-            )
-            rules = "".join(["node_modules/\n", *map(_ignored, paths)]).encode()
-            ignored = await other.sandbox.run(Command(shell=_IGNORE, cwd="/", stdin=rules))
-        pack.check("What the build has made could not be read")
-        return unpacked.ok and ignored.ok
+        listed = Listed("-", b"\0".join(path.encode() for path in paths))
+        rules = "".join(["node_modules/\n", *map(_ignored, paths)])
+        keeping = Keeping(self._tools.starter, _MOST_MADE, "What the build has made")
+        return await keeping.keep(room.sandbox, listed, rules, readable(folder / "made"))
 
 
 def _is_read(path: str) -> bool:

@@ -99,6 +99,7 @@ class _Models:
             uds=self.bound.uds,
             api_key=token_for(order.key, order.project, order.policy),
             clock=self.ground.clock,
+            lasting=True,
         )
         access_by = access_for(self.ground.settings, self.site)
         async with client:

@@ -1,5 +1,6 @@
 """What ends a run that would go on, and what does not."""
 
+import asyncio
 from dataclasses import replace
 from itertools import count
 
@@ -7,6 +8,7 @@ import pytest
 from tests.unit.agent.workshop import Workshop
 
 from turnout.agent.base import AgentConfig
+from turnout.core.inference import ModelReply, ModelRequest, StepKind
 from turnout.core.money import Micros
 from turnout.sandbox.base import Command, CommandResult
 from turnout.testing.model_client import ScriptedModelClient
@@ -75,6 +77,23 @@ async def test_every_cap_ends_the_run_by_name(
     run = await replace(SHELL, config=config).work(ScriptedModelClient(edit, *turns))
     assert (run.end.outcome, reason in run.end.reason) == (outcome, True)
     assert run.text("a.py") == "x = 2\n"
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize("kind", ["plan", "act"])
+async def test_a_model_that_never_answers_does_not_outlast_the_run(kind: StepKind) -> None:
+    """The call is given up when the run's time is over, which is how the run ends."""
+
+    class Silent(ScriptedModelClient):
+        async def call(self, request: ModelRequest) -> ModelReply:
+            if request.call_kind == kind:
+                await asyncio.Event().wait()
+            return await super().call(request)
+
+    workshop = replace(SHELL, config=AgentConfig(max_seconds=0.05))
+    end = (await workshop.work(Silent(FINISH))).end
+    assert end.outcome == "capped"
+    assert end.reason == "The run's 0.05 seconds are over. Raise `max_seconds` for more."
 
 
 @pytest.mark.cases

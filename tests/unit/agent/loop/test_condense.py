@@ -90,6 +90,7 @@ async def test_what_never_fits_fails_after_few_tries(summary: Answer) -> None:
     assert len(client.asked("summary")) <= 2
 
 
+@pytest.mark.cases
 async def test_a_first_call_that_does_not_fit_fails_at_once() -> None:
     """There is nothing to summarise."""
     client = ScriptedModelClient(TOO_LONG)

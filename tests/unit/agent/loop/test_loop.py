@@ -1,6 +1,7 @@
 """How a run goes on and how it ends."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,6 +9,8 @@ import pytest
 from tests.unit.agent.workshop import Workshop
 
 from turnout.agent.base import AgentConfig
+from turnout.agent.tools.bounds import BOUNDS
+from turnout.agent.wire import encode_request
 from turnout.core.events import (
     ModelCallFailed,
     ModelCallIntended,
@@ -21,6 +24,7 @@ from turnout.core.messages import ToolMessage, UserMessage
 from turnout.errors import SandboxDiedError
 from turnout.sandbox.base import Blob, Command, CommandResult
 from turnout.testing.model_client import ScriptedModelClient
+from turnout.testing.recorded import history_faults
 from turnout.testing.sandbox import ScriptedSandbox, result
 from turnout.testing.turns import Call, Refusal, Turn
 
@@ -210,6 +214,24 @@ async def test_calls_beyond_what_one_reply_may_make_are_refused() -> None:
     assert ["at most" in result for result in run.results[-3:]] == [True, True, False]
 
 
+async def test_a_flood_of_calls_is_cut_where_it_would_fill_the_record() -> None:
+    """What stays has a result each; the message that is sent back has no other calls."""
+    flood = Turn(calls=(Call("run", {"command": "ls"}),) * 5_000)
+    client = ScriptedModelClient(flood, FINISH)
+    run = await SHELL.work(client)
+    assert len(run.results) == 128 + 1
+    sent = json.loads(encode_request(client.asked("act")[1]))["messages"]
+    assert not history_faults(sent)
+    assert sum(message["role"] == "tool" for message in sent) == 128
+
+
+async def test_a_plan_without_end_does_not_fill_the_window() -> None:
+    """It outlives every condensation, so it is cut."""
+    client = ScriptedModelClient(Turn("Done."), others={"plan": Turn("1. Look. " * 50_000)})
+    await GUIDE.work(client)
+    assert len(client.asked("act")[0].messages[1].content) < 10_000
+
+
 async def test_what_follows_finish_in_its_turn_is_not_run() -> None:
     """The task has ended; the call still gets a result."""
     both = Turn(calls=(*FINISH.calls, Call("run", {"command": "ls"})))
@@ -262,7 +284,7 @@ async def test_a_long_output_is_summarised_with_its_end_attached() -> None:
     assert run.results[0].startswith("exit 1\n")
     assert "One test failed." in run.results[0]
     assert run.results[0].endswith("FAILED test_x\n")
-    assert len(run.results[0]) <= workshop.config.output_cap
+    assert len(run.results[0]) <= BOUNDS["shell"].output_cap
 
 
 @pytest.mark.parametrize("failing", [Refusal(500), Turn(""), Turn("cu", finish_reason="length")])

@@ -125,28 +125,29 @@ def long_record(turns: int) -> list[Event]:
 def test_a_summary_takes_the_place_of_whole_turns(keep: int) -> None:
     """Instructions and task stay, no result loses its call, and what was changed is kept."""
     state = LoopState.of(long_record(6), SHELL)
-    part = state.condensable(keep)
+    part = state.history.condensable(keep)
     assert part is not None
     state.apply(HistoryCondensed(MAIN, part[1], "summary"))
     said = state.messages
     assert said[:3] == (SystemMessage("s"), UserMessage("task"), UserMessage("summary"))
     assert sum(isinstance(message, AssistantMessage) for message in said) == keep
     assert len(said) == 3 + 3 * keep
-    assert state.call_ids == {f"c{step}" for step in range(7 - keep, 7)}
+    told = {message.tool_call_id for message in said if isinstance(message, ToolMessage)}
+    assert told == {f"c{step}" for step in range(7 - keep, 7)}
     assert state.effects.text().count("\n") == 5
 
 
 def test_there_may_be_nothing_to_condense() -> None:
     """Before the first turn, and where fewer turns were made than are kept."""
-    assert LoopState(SHELL).condensable(0) is None
-    assert LoopState.of(long_record(2), SHELL).condensable(2) is None
-    assert LoopState.of(long_record(2), SHELL).condensable(3) is None
+    assert LoopState(SHELL).history.condensable(0) is None
+    assert LoopState.of(long_record(2), SHELL).history.condensable(2) is None
+    assert LoopState.of(long_record(2), SHELL).history.condensable(3) is None
 
 
 def test_whole_outputs_are_kept_by_number() -> None:
     """A result that was cut can be read on in; one that was not has no more to show."""
     state = LoopState.of(long_record(3), SHELL)
-    assert (state.output("output:2"), state.output("output:9")) == ("ww", None)
+    assert (state.outputs.find("output:2"), state.outputs.find("output:9")) == ("ww", None)
 
 
 def test_what_is_kept_of_outputs_is_bounded() -> None:
@@ -157,7 +158,7 @@ def test_what_is_kept_of_outputs_is_bounded() -> None:
         call = ToolCall(ToolCallId(f"c{number}"), "run", "{}")
         state.apply(ToolCallIntended(1, call))
         state.apply(ToolCallDone(1, ToolResult(call.id, "x", full="y" * (1 << 20)), 0.1))
-    kept = [number for number in range(1, 8) if state.output(f"output:{number}")]
+    kept = [number for number in range(1, 8) if state.outputs.find(f"output:{number}")]
     assert kept == [4, 5, 6, 7]
 
 

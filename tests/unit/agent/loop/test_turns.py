@@ -12,12 +12,10 @@ from turnout.agent.loop.state import Role
 from turnout.core.events import (
     Event,
     LoopEnded,
-    ModelCallIntended,
     PlanUpdated,
-    ToolCallDone,
     ToolCallIntended,
 )
-from turnout.core.messages import ToolMessage, UserMessage
+from turnout.core.messages import UserMessage
 from turnout.testing.clock import FrozenClock
 from turnout.testing.model_client import ScriptedModelClient
 from turnout.testing.sandbox import ScriptedSandbox
@@ -140,6 +138,59 @@ async def test_an_answer_right_after_the_tool_is_the_answer() -> None:
     assert (run.end.outcome, run.end.answer) == ("answered", "Fixed.")
 
 
+TWO = replace(
+    GUIDE,
+    config=AgentConfig(
+        tool_steps={
+            "apply_patch": StepConfig("quality", max_tokens=800, model="m"),
+            "run_tests": StepConfig("cost", max_tokens=90),
+        }
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "carried"),
+    [
+        (["x must be 2; apply_patch it."], ["apply_patch"]),
+        (["I use run_tests to see."], ["run_tests"]),
+        (["x must be 2.", "run_tests, then."], ["", "run_tests"]),
+        (["x must be 2.", "I meant nothing."], [""]),
+        (["Let me rerun_tests_now."], [""]),
+    ],
+)
+async def test_of_several_tools_with_steps_of_their_own_the_named_one_is_carried(
+    said: list[str], carried: list[str]
+) -> None:
+    """The model is asked once which it means, where it names none; then its text is the answer."""
+    client = ScriptedModelClient(Turn(calls=(READ,)), *map(Turn, said), Turn("Done."))
+    run = await TWO.work(client)
+    assert run.end.outcome == "answered"
+    asked = client.asked("act")
+    assert "each of run_tests, apply_patch alone" in asked[0].messages[-1].content
+    after = [[t.name for t in request.tools] for request in asked[2:]]
+    ordinary = ["list_files", "read_file"]
+    assert after == [[name] if name else ordinary for name in carried]
+    limits = {"apply_patch": ("m", 800), "run_tests": ("auto", 90), "": ("auto", 4_000)}
+    assert [(r.model, r.max_tokens) for r in asked[2:]] == [limits[name] for name in carried]
+    if not carried[0]:
+        assert asked[2].messages[-1].content.startswith("Name what you call next")
+
+
+async def test_one_tool_may_follow_the_other() -> None:
+    """An account of what was done names the newest call too, and is no wish to repeat it."""
+    client = ScriptedModelClient(
+        Turn("I apply_patch now."),
+        Turn(calls=(PATCH,)),
+        Turn("apply_patch went through; run_tests next."),
+        Turn(calls=(Call("run_tests"),)),
+        Turn("Fixed."),
+    )
+    run = await TWO.work(client)
+    assert (run.end.outcome, run.end.answer) == ("answered", "Fixed.")
+    assert intended(run.events) == ["apply_patch", "run_tests"]
+
+
 async def test_a_review_has_no_steps_for_one_tool() -> None:
     """What act steps are configured to do is not its own: all its tools are declared at once."""
     client = ScriptedModelClient(others={"review": Turn('{"verdict": "approve"}')})
@@ -156,71 +207,3 @@ async def test_a_review_has_no_steps_for_one_tool() -> None:
 def intended(events: Sequence[Event]) -> list[str]:
     """Return the names of the tools of the calls that were begun."""
     return [event.call.name for event in events if isinstance(event, ToolCallIntended)]
-
-
-async def resumed(record: Sequence[Event], *turns: Turn) -> tuple[list[Event], ScriptedModelClient]:
-    """Go on from a record and return what follows."""
-    client = ScriptedModelClient(*turns)
-    sandbox = ScriptedSandbox({"a.py": "x = 1\n"}, run_id=RUN)
-    strategy = LoopStrategy(client, sandbox, AgentConfig(), FrozenClock())
-    brief = Brief(RUN, "Fix a.py.", "shell", "pytest", None, ("test_a.py",))
-    return [event async for event in strategy.run(brief, record)], client
-
-
-ALL = Turn(calls=(READ, EDIT, Call("run", {"command": "ls"})))
-
-
-async def whole_record() -> list[Event]:
-    """Return the record of a run of two steps."""
-    run = await SHELL.work(ScriptedModelClient(ALL, Turn("So."), Turn(calls=(FINISH,))))
-    return list(run.events)
-
-
-@pytest.mark.cases
-async def test_a_run_goes_on_from_wherever_its_record_ends() -> None:
-    """Every history is valid, what was answered is not done again, and the end is the same."""
-    record = await whole_record()
-    for end in range(len(record)):
-        part = record[:end]
-        made = {e.result.call_id for e in part if isinstance(e, ToolCallDone)}
-        left = [ALL, Turn("So."), Turn(calls=(FINISH,))][_replies(part) :]
-        events, client = await resumed(part, *left, Turn(calls=(FINISH,)))
-        last = events[-1]
-        assert isinstance(last, LoopEnded), end
-        assert last.outcome == "answered", end
-        again = [e.call.id for e in events if isinstance(e, ToolCallIntended)]
-        assert made.isdisjoint(again), end
-        for request in client.asked("act"):
-            told = [m.tool_call_id for m in request.messages if isinstance(m, ToolMessage)]
-            assert len(told) == len(set(told)), end
-
-
-def _replies(record: Sequence[Event]) -> int:
-    return sum(e.type == "model_call_done" and e.kind == "act" for e in record)
-
-
-@pytest.mark.cases
-async def test_a_write_that_was_under_way_is_not_made_again() -> None:
-    """Its result says that it was interrupted; calls that were never begun are made."""
-    record = await whole_record()
-    at = next(
-        n
-        for n, e in enumerate(record)
-        if isinstance(e, ToolCallIntended) and e.call.name != "read_file"
-    )
-    events, _ = await resumed(record[: at + 1], Turn(calls=(FINISH,)))
-    results = [event.result for event in events if isinstance(event, ToolCallDone)]
-    assert results[0].is_error
-    assert results[0].content.startswith("Interrupted")
-    assert not results[1].is_error
-    assert intended(events) == ["run", "finish"]
-
-
-async def test_what_was_said_and_not_judged_is_judged_first() -> None:
-    """A text that came just before a crash gets its nudge, not a second call after it."""
-    record = await whole_record()
-    said = [n for n, event in enumerate(record) if event.type == "model_call_done"][2]
-    events, client = await resumed(record[: said + 1], Turn(calls=(FINISH,)))
-    first = next(event for event in events if isinstance(event, ModelCallIntended))
-    assert [type(message) for message in first.messages] == [UserMessage]
-    assert len(client.asked("act")) == 1

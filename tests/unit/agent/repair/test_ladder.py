@@ -1,9 +1,10 @@
 """The order of the candidates."""
 
+from turnout.agent.repair.grafting.excerpt import Region
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.ladder import Ladder, Rung
 
-A, B = Target("a.py", "a"), Target("b.py", "b")
+A, B, C = Target("a.py", "a"), Target("b.py", "b"), Target("c.py", "c")
 
 
 def climb(ladder: Ladder, *, unchanged: bool = False) -> list[Rung]:
@@ -14,21 +15,31 @@ def climb(ladder: Ladder, *, unchanged: bool = False) -> list[Rung]:
     return rungs
 
 
-def test_it_goes_from_greedy_to_named_targets() -> None:
-    """Each round is about the next target; every second one is about the first one again."""
-    rungs = climb(Ladder(9, [A, B]))
+def test_where_all_is_shown_clean_samples_come_first() -> None:
+    """Then turns of the targets, and in between the model is asked to insist."""
+    rungs = climb(Ladder(8, [A, B]))
     assert [(rung.ask, rung.target) for rung in rungs] == [
         *[("correct", None)] * 3,
-        *[("name", A), ("rewrite", A), ("insist", None)],
-        *[("name", B), ("rewrite", B), ("name", A)],
+        *[("mend", A), ("mend", B), ("insist", None), ("name", A), ("name", B)],
     ]
-    assert [rung.temperature for rung in rungs] == [0.0, 0.8, 0.8, 0.8, 0.0, 1.0, 0.8, 0.0, 1.0]
+    assert [rung.temperature for rung in rungs] == [0.0, 0.8, 0.8, 0.0, 0.0, 1.0, 0.8, 0.8]
+
+
+def test_in_a_larger_tree_each_prompt_is_about_one_target() -> None:
+    """The most suspected comes again before the last has its first turn."""
+    rungs = climb(Ladder(8, [A, B, C, *(Target("d.py", f"d{n}") for n in range(9))], whole=False))
+    turns = [(rung.ask, rung.target.name if rung.target else "") for rung in rungs]
+    assert turns == [
+        *[("mend", "a"), ("mend", "b"), ("mend", "c"), ("name", "a")],
+        *[("mend", "d0"), ("name", "b"), ("mend", "d1"), ("name", "c")],
+    ]
 
 
 def test_the_number_of_samples_bounds_it() -> None:
     """Also where there is no target."""
     assert len(climb(Ladder(2, [A]))) == 2
     assert len(climb(Ladder(7, []))) == 7
+    assert len(climb(Ladder(7, [], whole=False))) == 7
     assert climb(Ladder(0, [])) == []
 
 
@@ -38,34 +49,36 @@ def test_no_prompt_is_sent_twice_with_one_seed() -> None:
     assert len(set(rungs)) == 30
 
 
-def test_after_unchanged_code_the_insisting_rungs_come_first() -> None:
+def test_after_unchanged_code_the_rungs_about_a_target_come_first() -> None:
     """The clean samples are kept for the end."""
     ladder = Ladder(6, [A])
     first = ladder.next(unchanged=False)
     rest = climb(ladder, unchanged=True)
     assert first is not None
     asked = [rung.ask for rung in (first, *rest)]
-    assert asked == ["correct", "name", "rewrite", "insist", "correct", "correct"]
+    assert asked == ["correct", "mend", "name", "insist", "correct", "correct"]
 
 
-def test_what_is_too_long_is_edited_from_the_first_rung_on() -> None:
-    """It is never to be written anew."""
-    rungs = climb(Ladder(12, [A, B], frozenset({A})))
-    assert [(rung.ask, rung.target) for rung in rungs[:4]] == [("edit", A)] * 4
-    assert ("rewrite", A) not in [(rung.ask, rung.target) for rung in rungs]
-    assert ("rewrite", B) in [(rung.ask, rung.target) for rung in rungs]
-    assert len(set(rungs)) == 12
+def test_what_is_too_long_is_mended_in_its_lines() -> None:
+    """Place by place, and again where every place had its turn."""
+    places = (Region(1, 9), Region(20, 29))
+    rungs = climb(Ladder(4, [A], {A: places}, whole=False))
+    assert [(rung.ask, rung.region, rung.temperature) for rung in rungs] == [
+        *[("lines", places[0], 0.0), ("lines", places[1], 0.0)],
+        *[("lines", places[0], 0.8), ("lines", places[1], 0.8)],
+    ]
 
 
-def test_a_constant_has_no_body_to_be_written_anew() -> None:
-    """It is named only."""
-    rungs = climb(Ladder(20, [A, B], constants=frozenset({A})))
-    assert {rung.ask for rung in rungs if rung.target == A} == {"name"}
+def test_a_body_can_be_asked_for_but_not_that_of_a_constant() -> None:
+    """A constant has no body to be written anew."""
+    assert "rewrite" in {rung.ask for rung in climb(Ladder(9, [A], whole=False))}
+    named = climb(Ladder(9, [A], constants=frozenset({A}), whole=False))
+    assert {rung.ask for rung in named} == {"mend", "name"}
 
 
 def test_a_later_attempt_draws_what_no_earlier_one_drew() -> None:
-    """As many candidates; the greedy one would be the same again."""
+    """As many candidates; the greedy ones would be the same again."""
     first, second = climb(Ladder(9, [A])), climb(Ladder(9, [A], seed=1_000, greedy=False))
     assert len(second) == 9
     assert not set(first) & set(second)
-    assert second[0].temperature > 0
+    assert all(rung.temperature > 0 for rung in second)

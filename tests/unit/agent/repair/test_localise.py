@@ -151,7 +151,8 @@ def test_what_is_too_long_to_be_written_anew_is_told_apart() -> None:
     sources = Sources((module,), (test,), {})
     report = failing("test_code.py::test_it", output="code.py:77: in broken\n")
     found = localise(sources, "", report, Coverage({"code.py": {90: 0.5, 80: 1.0, 2: 0.4}}))
-    assert found.long == {Target("code.py", "broken")}
+    assert list(found.regions) == [Target("code.py", "broken")]
+    assert any(each.first <= 77 <= each.last for each in found.regions[found.targets[0]])
     assert found.targets == (Target("code.py", "broken"), Target("code.py", "helper"))
     assert found.longest < 100
     assert found.lines == {"code.py": (77, 80, 90, 2)}
@@ -166,3 +167,28 @@ def test_what_a_failing_test_runs_alone_comes_before_what_it_names() -> None:
     report = failing("test_code.py::test_broken")
     assert localise(sources, "", report).targets[0].name == "broken"
     assert localise(sources, "", report, ran).targets[0].name == "other"
+
+
+def test_a_function_in_a_function_counts_as_the_outer_one() -> None:
+    """Unless that is long: then the inner one has turns of its own."""
+    inner = "    def inner(x):\n        return x - 1\n"
+    test = parsed("test_code.py", "from code import outer\n\ndef test_it():\n    outer(1)\n")
+    report = failing("test_code.py::test_it", output="code.py:3: in inner\n")
+    for filler, names in ((0, {"outer"}), (400, {"outer", "outer.inner"})):
+        rows = "    y = 1\n" * filler
+        module = parsed("code.py", f"def outer(x):\n{inner}{rows}    return inner(x)\n")
+        found = localise(Sources((module,), (test,), {}), "", report)
+        assert {each.name for each in found.targets} == names
+
+
+def test_constants_come_behind_functions() -> None:
+    """The fault is seldom there; and least where no failing test runs anything of the file."""
+    code = parsed("code.py", "LIMIT = 3\n\ndef used(x):\n    return x\n")
+    other = parsed("examples/code.py", "LIMIT = 3\n")
+    test = parsed(
+        "test_code.py", "from code import LIMIT, used\n\ndef test_a():\n    used(LIMIT)\n"
+    )
+    sources = Sources((other, code), (test,), {})
+    ran = Coverage({"code.py": {4: 1.0}})
+    found = localise(sources, "", failing("test_code.py::test_a"), ran)
+    assert found.targets == (Target("code.py", "used"), Target("code.py", "LIMIT"))

@@ -210,16 +210,21 @@ async def test_a_prompt_that_names_a_definition_shows_it_last() -> None:
     answers = [reply(f"a * {number}") for number in range(4)]
     done = await work(*answers, samples=4)
     text = done.client.requests[3].messages[-1].content
-    told = text.partition("It was found that `add` in calc.py is wrong:")[2]
-    assert "```python\ndef add(a, b):\n    return a - b\n```" in told
-    assert "half" not in told
+    assert "def test_add" in text
+    code = "# file: calc.py\n```python\ndef add(a, b):\n    return a - b\n```"
+    assert text.partition(code)[2].strip().startswith("The bug is most likely in `add` in calc.py.")
+    assert "half" not in text
 
 
 async def test_a_prompt_to_rewrite_does_not_show_the_old_body() -> None:
     """The model would repeat it."""
-    answers = [reply(f"a * {number}") for number in range(5)]
-    done = await work(*answers, samples=5)
-    text = done.client.requests[4].messages[-1].content
+    answers = [reply(f"a * {number}") for number in range(8)]
+    done = await work(*answers, samples=8)
+    (text,) = (
+        text
+        for request in done.client.requests
+        if "Write it anew" in (text := request.messages[-1].content)
+    )
     assert "...  # to be written" in text
     assert "a - b" not in text
     assert "assert add(1, 2) == 3" in text
@@ -375,18 +380,23 @@ async def test_a_run_that_has_spent_what_it_may_draws_no_more() -> None:
     assert len(done.client.requests) == 2
 
 
-async def test_a_function_too_long_to_be_written_anew_is_edited_in_place() -> None:
-    """The prompt shows the lines of the traceback, and the edit is one of them."""
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "<<<<<<< SEARCH\n    total = a - b\n=======\n    total = a + b\n>>>>>>> REPLACE",
+        "```python\ntotal = a + b\nreturn total\n```",
+    ],
+)
+async def test_a_function_too_long_to_be_written_anew_is_mended_in_place(edit: str) -> None:
+    """The prompt shows the lines around the traceback, and the reply takes their place."""
     filler = "".join(f"    x{n} = {n}\n" for n in range(500))
     code = f"def add(a, b):\n{filler}    total = a - b\n    return total\n"
     output = "=== FAILURES ===\ncalc.py:502: in add\nE   assert -1 == 3\n"
-    edit = "<<<<<<< SEARCH\n    total = a - b\n=======\n    total = a + b\n>>>>>>> REPLACE"
     files = [("calc.py", code), ("test_calc.py", TEST)]
     done = await work(Turn(edit), files=files, before=replace(FAILING, output=output))
     assert done.end.outcome == "answered"
     assert done.code == code.replace("a - b", "a + b")
     text = done.client.requests[0].messages[-1].content
-    assert "    total = a - b\n    return total" in text
-    assert "def add(a, b):" in text
+    assert "\ntotal = a - b\nreturn total\n```" in text
     assert "x250 = 250" not in text
-    assert "most likely in `add` in calc.py" in text
+    assert "in these lines of `add`" in text

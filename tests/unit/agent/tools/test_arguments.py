@@ -26,6 +26,7 @@ def test_a_certain_meaning_is_read(raw: str) -> None:
     assert read_arguments(ReadFile.spec, raw).text("path") == "a"
 
 
+@pytest.mark.cases
 def test_a_raw_line_break_in_a_string_is_text() -> None:
     """Models forget to escape line breaks."""
     raw = '{"path": "a", "old": "x\ny,}", "new": ""}'

@@ -5,6 +5,7 @@ import pytest
 from turnout.agent.base import AgentConfig, Brief
 from turnout.agent.tools.apply_patch import ApplyPatch
 from turnout.agent.tools.base import AgentTool, Arguments, ToolContext, ToolOutput
+from turnout.agent.tools.bounds import BOUNDS
 from turnout.agent.tools.edit_file import EditFile
 from turnout.agent.tools.list_files import ListFiles
 from turnout.agent.tools.read_file import ReadFile
@@ -104,7 +105,7 @@ async def test_a_huge_line_is_read_in_pieces() -> None:
     """Five megabytes in one line give a bounded page and the way to go on."""
     sandbox = ScriptedSandbox({"big": b"x" * 5_000_000 + b"\na\n"})
     first = (await call(sandbox, ReadFile(), path="big")).text
-    assert len(first) <= AgentConfig().output_cap
+    assert len(first) <= BOUNDS["guide"].read_cap
     assert "offset=1 column=" in first
     assert (await call(sandbox, ReadFile(), path="big", offset=2)).text == "a\n"
 
@@ -213,7 +214,7 @@ async def test_a_patch_that_fails_on_its_way_leaves_everything_as_it_was() -> No
     [
         ("*** Add File: .git/hooks/x\n+x\n", "files of .git"),
         ("*** Update File: src/a.py\n*** Move to: src/empty.py\n", "two sections"),
-        ("diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@\n+x\n", "120000"),
+        ("diff --git a/l b/l\nnew file mode 160000\n--- /dev/null\n+++ b/l\n@@\n+x\n", "160000"),
         ("".join(f"*** Add File: f{n}\n+x\n" for n in range(201)), "more than 200 files"),
     ],
 )

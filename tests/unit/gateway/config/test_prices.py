@@ -30,6 +30,8 @@ def test_a_price_that_rises_with_the_prompt_has_its_tiers() -> None:
     ("url", "model"),
     [
         ("http://127.0.0.1:8080/v1", "gpt-4o-mini"),
+        ("http://localhost", "gpt-4o-mini"),
+        ("http://localhost.example.org", "gpt-4o-mini"),
         ("https://api.openai.com/v1", "no-such-model"),
         ("https://api.openai.com.evil.test/v1", "no-such-model"),
         ("", ""),

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -11,6 +12,7 @@ from tests.unit.runs.parts import (
     FAILING,
     NO_PATCH,
     PASSING,
+    TASK,
     Agent,
     Driver,
     Models,
@@ -42,6 +44,7 @@ from turnout.errors import (
     SandboxDiedError,
     SandboxUnavailableError,
     StoreError,
+    UnfitError,
     UsageError,
 )
 from turnout.sandbox.repository import Resolved
@@ -201,6 +204,7 @@ async def test_a_repair_is_described_by_facts_alone() -> None:
     ]
 
 
+@pytest.mark.cases
 async def test_without_a_diff_nothing_is_tested_again() -> None:
     """The verdict needs no second run, and the model's answer stands for the explanation."""
     room = Room(driver=Driver(patch=NO_PATCH))
@@ -271,6 +275,20 @@ async def test_a_stop_waits_for_the_calls_under_way_and_keeps_the_diff() -> None
     assert "step_started" not in room.types
     assert result.verdict.name == "resolved"
     assert room.agent.explanations == 0
+
+
+async def test_a_stop_waits_likewise_in_a_run_that_goes_on_after_a_crash() -> None:
+    """A result for a call that an earlier service had begun opens no way around the wait."""
+    room = Room()
+
+    async def ask() -> None:
+        room.stop.ask()
+
+    room.agent = Agent((TOOL[1], TOOL[0], ask, TOOL[1], StepStarted(2, "act", "latency"), DONE))
+    result = await room.run()
+    assert result.outcome == "cancelled"
+    assert room.types.count("tool_call_done") == 2
+    assert "step_started" not in room.types
 
 
 async def test_an_urgent_stop_gives_up_the_call_under_way_and_keeps_the_diff() -> None:
@@ -360,6 +378,29 @@ async def test_a_defect_of_a_strategy_loses_nothing() -> None:
     assert room.types[-3:] == ["patch_made", "resources_used", "run_ended"]
     assert (await room.store.rows())[0].outcome == "failed"
     assert room.driver.boxes[-1].did[-1] == "close"
+
+
+async def test_a_set_up_command_that_fails_ends_a_run_before_any_model_call() -> None:
+    """The base is made with it, and nothing of the agent has begun."""
+    error = UnfitError("The set-up command `make` failed with exit status 2.")
+    room = Room(driver=Driver(prepare_error=error))
+    task = replace(TASK, setup="make")
+    with pytest.raises(UnfitError):
+        await room.run(task)
+    assert room.types == ["run_started", "run_ended"]
+    assert (room.agent.strategies, room.driver.boxes) == ([], [])
+    room.driver.prepare_error = None
+    await room.run(task)
+    assert room.driver.specs[0].setup == "make"
+
+
+@pytest.mark.parametrize("commands", [{"setup": "a\0b"}, {"test_command": "a\0b"}])
+async def test_a_command_that_no_program_can_be_given_is_refused(commands: dict[str, str]) -> None:
+    """Before there is a run."""
+    room = Room()
+    with pytest.raises(UsageError, match="NUL"):
+        await room.run(replace(TASK, **commands))
+    assert await room.store.rows() == ()
 
 
 async def test_a_base_that_cannot_be_made_ends_the_record_and_comes_out() -> None:

@@ -32,7 +32,8 @@ class Span:
 def rewritten(module: Module, old: Definition, code: str, new: ast.stmt) -> Span:
     """Return the edit that puts `new`, a statement of `code`, in the place of `old`.
 
-    What a small model tends to drop is kept: decorators, `async` and the docstring.
+    What a small model tends to drop is kept: decorators, `async` and the docstring, which it may
+    have been shown in part only.
     """
     lines = written(code, new, old.indent, _unit(module, old))
     start = old.body
@@ -157,16 +158,21 @@ def _keep_docstring(
     new: FunctionNode | ast.ClassDef,
     lines: list[str],
 ) -> None:
-    """Put the docstring of `old` into the lines of `new`, where only `old` has one of its own."""
-    if not isinstance(old.node, FunctionNode | ast.ClassDef) or docstring_of(new) is not None:
+    """Put the docstring of `old`, where it has one of its own, into the lines of `new`."""
+    if not isinstance(old.node, FunctionNode | ast.ClassDef):
         return
     text = docstring_of(old.node)
     if text is None or not _stands_alone(old.node, text):
         return
     whole = module.lines(text.lineno, text.end_lineno or text.lineno)
     kept = re.split(r"\r\n|\r|\n", whole.rstrip("\r\n"))
-    first = new.body[0]
-    at = first_line(first) - first_line(new)
+    first, start = new.body[0], first_line(new)
+    own = docstring_of(new)
+    if own is not None:
+        if _stands_alone(new, own):
+            lines[own.lineno - start : (own.end_lineno or own.lineno) - start + 1] = kept
+        return
+    at = first_line(first) - start
     line = code.split("\n")[first_line(first) - 1].encode()
     if not line[: first.col_offset].strip() or first.lineno != first_line(first):
         lines[at:at] = kept

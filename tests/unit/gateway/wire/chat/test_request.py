@@ -285,3 +285,30 @@ def test_a_tool_of_two_names_is_refused() -> None:
     tool = {"type": "function", "name": "shell", "function": {"name": "read_file"}}
     with pytest.raises(GatewayError, match="another name"):
         _parse(tools=[tool])
+
+
+def test_functions_that_stand_for_tools_of_servers_are_read() -> None:
+    """Under the names that policies have for them."""
+    ask = _parse(routing={"mcp_tools": {"mcp__git__push": "git/push"}}).ask
+    assert ask.policy_name("mcp__git__push") == "mcp:git/push"
+    assert ask.policy_name("read_file") == "read_file"
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"shell": "git/push"},
+        {"mcp__git__log": "git/push"},
+        {"mcp__git__push": "git"},
+        {"mcp____push": "/push"},
+        {"mcp__git__push": ["git/push"]},
+        {f"mcp__git__t{number}": f"git/t{number}" for number in range(1_025)},
+        ["git/push"],
+    ],
+)
+def test_a_function_cannot_pass_as_another_tool(named: Any) -> None:
+    """Its name has to be the tool's: what reports say of the one holds for the other."""
+    with pytest.raises(GatewayError) as refused:
+        _parse(routing={"mcp_tools": named})
+    assert refused.value.status == 400
+    assert "routing.mcp_tools" in str(refused.value)

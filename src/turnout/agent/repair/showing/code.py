@@ -1,11 +1,11 @@
-"""The code and the test output of a prompt, cut to what a small model can hold."""
+"""The code of a prompt, cut to what a small model can hold."""
 
 import ast
-import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from turnout.agent.repair.grafting.excerpt import Region
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.grafting.source import (
     Definition,
@@ -17,13 +17,12 @@ from turnout.agent.repair.grafting.source import (
 )
 from turnout.agent.repair.localise import Suspects
 from turnout.agent.repair.plain import as_text
-from turnout.agent.repair.windows import window
+from turnout.agent.repair.showing.windows import window
 
 __all__ = [
-    "definition_text",
     "shown_code",
-    "shown_output",
-    "shown_region",
+    "shown_definition",
+    "shown_lines",
     "shown_tests",
     "shown_texts",
     "without_body",
@@ -32,33 +31,17 @@ __all__ = [
 _WHOLE = 3_000
 """Bytes of a file up to which it is shown whole."""
 
+_MOST_TESTS = 5
+"""Failing tests of a long file that are shown."""
+
+_LEAST = 200
+"""Characters with which it is worth to begin one more test."""
+
+_DOCSTRING = 240
+"""Characters of a docstring up to which it is shown whole."""
+
 _MOST = 12
 """Suspects of long files that are shown."""
-
-_FAILURES = (" FAILURES ", " ERRORS ")
-_SUMMARIES = (" warnings summary", " short test summary info ")
-_FENCE = re.compile(r"`{3,}")
-
-
-def shown_output(output: str, limit: int) -> str:
-    """Return the failures of a test output: no banners, the middle left out beyond `limit`."""
-    lines = output.split("\n")
-    banners = [index for index, line in enumerate(lines) if _is_banner(line)]
-    first = next((i for i in banners if lines[i].strip("=") in _FAILURES), -1)
-    last = len(lines)
-    if first >= 0:
-        ends = (i for i in banners if i > first and lines[i].strip("=").startswith(_SUMMARIES))
-        last = next(ends, last)
-    kept = [line for line in lines[first + 1 : last] if not _is_banner(line)]
-    text = _FENCE.sub("'''", "\n".join(kept).strip())
-    if len(text) <= limit:
-        return text
-    head, tail = text[: limit * 2 // 3], text[-(limit // 3) :]
-    return f"{head.rpartition(chr(10))[0]}\n[...]\n{tail.partition(chr(10))[2]}"
-
-
-def _is_banner(line: str) -> bool:
-    return line.startswith("=") and line.endswith("=")
 
 
 def shown_code(suspects: Suspects, others: Mapping[str, bytes], limit: int) -> str:
@@ -105,15 +88,6 @@ def shown_texts(texts: Mapping[str, bytes], lines: Mapping[str, Sequence[int]], 
     return "\n\n".join(pieces)
 
 
-def shown_region(suspects: Suspects, target: Target, limit: int) -> str:
-    """Return the lines in question of a definition that is too long to be shown whole."""
-    module, each = _found(suspects, target)
-    first, last = each.node.lineno, each.node.end_lineno or each.node.lineno
-    lines = module.lines(first, last).replace("\r\n", "\n").rstrip("\n").split("\n")
-    wanted = [n - first + 1 for n in suspects.lines.get(target.path, ()) if first <= n <= last]
-    return _piece(target.path, window(lines, [*wanted, 1] if wanted else [1], limit), "python")
-
-
 def _chosen(suspects: Suspects, room: int) -> Mapping[str, list[str]]:
     """Return the suspects of long files that fit in `room` characters, by file."""
     modules = {module.path: module for module in suspects.modules}
@@ -121,32 +95,72 @@ def _chosen(suspects: Suspects, room: int) -> Mapping[str, list[str]]:
     for target in suspects.targets[:_MOST]:
         module = modules[target.path]
         sizes = {each.name: each.end - each.start for each in module.definitions}
-        if len(module.data) > _WHOLE and sizes[target.name] <= room:
+        if len(module.data) > _WHOLE and sizes.get(target.name, room + 1) <= room:
             chosen.setdefault(target.path, []).append(target.name)
             room -= sizes[target.name]
     return chosen
 
 
-def shown_tests(tests: Sequence[Module], failed: Sequence[str], limit: int) -> str:
-    """Return the test files whole where they fit in `limit` characters, else what fails in them."""
+def shown_tests(
+    tests: Sequence[Module],
+    failed: Sequence[str],
+    lines: Mapping[str, Sequence[int]],
+    limit: int,
+) -> str:
+    """Return the test files whole where they fit in `limit` characters, else what fails in them.
+
+    What is too long for that too is shown around the `lines` in question.
+    """
     names = {node.partition("[")[0].rpartition("::")[2] for node in failed}
     left = limit
     pieces: list[str] = []
     for module in tests:
         text = module.text(0, len(module.data))
         if len(text) > left:
-            failing = [each.name for each in module.definitions if each.last_name in names]
-            text = _excerpt(module, failing, left)
+            failing = [
+                each
+                for each in module.definitions
+                if each.last_name in names and isinstance(each.node, FunctionNode)
+            ]
+            text = _windows(module, failing[:_MOST_TESTS], lines.get(module.path, ()), left)
         if text.strip():
             pieces.append(_piece(module.path, text, "python"))
             left -= len(text)
     return "\n\n".join(pieces)
 
 
-def definition_text(suspects: Suspects, target: Target) -> str:
-    """Return a definition as its file has it, moved to the left margin."""
+def _windows(module: Module, shown: Sequence[Definition], wanted: Sequence[int], limit: int) -> str:
+    """Return definitions, those with `wanted` lines first, each around these if it is long."""
+    spans = [(each.node.lineno, each.node.end_lineno or each.node.lineno) for each in shown]
+    asked = [span for span in spans if any(span[0] <= n <= span[1] for n in wanted)]
+    texts: list[str] = []
+    for first, last in dict.fromkeys([*asked, *spans]):
+        if limit < _LEAST:
+            break
+        rows = module.lines(first, last).replace("\r\n", "\n").rstrip("\n").split("\n")
+        inside = [n - first + 1 for n in wanted if first <= n <= last]
+        text = textwrap.dedent("\n".join(rows))
+        if len(text) > limit:
+            text = window(rows, [*inside, 1] if inside else [1], limit)
+        texts.append(text)
+        limit -= len(text)
+    return "\n\n".join(texts)
+
+
+def shown_definition(suspects: Suspects, target: Target) -> str:
+    """Return a definition, and the heads of the classes and functions around it."""
     module, each = _found(suspects, target)
-    return textwrap.dedent(each.indent + module.text(each.start, each.end)).replace("\r\n", "\n")
+    around = [other for other in module.definitions if each.name.startswith(f"{other.name}.")]
+    heads = [f"{_signature(module, other)}\n" for other in around if other.start < each.start]
+    return _piece(target.path, "".join([*heads, _brief(module, each)]), "python")
+
+
+def shown_lines(suspects: Suspects, target: Target, region: Region) -> str:
+    """Return some lines of a definition, at the left margin."""
+    module, _ = _found(suspects, target)
+    text = textwrap.dedent(module.lines(region.first, region.last).replace("\r\n", "\n"))
+    place = f"{target.path}, lines {region.first} to {region.last}, in `{target.name}`"
+    return _piece(place, text, "python")
 
 
 def without_body(suspects: Suspects, target: Target) -> Suspects | None:
@@ -163,6 +177,23 @@ def _found(suspects: Suspects, target: Target) -> tuple[Module, Definition]:
     """Return the last definition of a name: the one that holds at the end of the file."""
     module = next(each for each in suspects.modules if each.path == target.path)
     return module, [each for each in module.definitions if each.name == target.name][-1]
+
+
+def _brief(module: Module, each: Definition) -> str:
+    """Return a definition with its indentation, of its docstring the first paragraph only."""
+    node = each.node
+    text = each.indent + module.text(each.start, each.end)
+    doc = docstring_of(node) if isinstance(node, FunctionNode | ast.ClassDef) else None
+    if doc is None or doc.lineno == node.lineno:
+        return text
+    whole = module.lines(doc.lineno, doc.end_lineno or doc.lineno)
+    said = whole.strip()
+    first, gap, _ = said.partition("\n\n")
+    if not gap or len(whole) <= _DOCSTRING:
+        return text
+    quote = said[-3:] if said.endswith(('"""', "'''")) else ""
+    kept = f"{whole[: len(whole) - len(whole.lstrip())]}{first}{quote}\n" if quote else ""
+    return text.replace(whole, kept, 1)
 
 
 def _cut(module: Module, each: Definition) -> Module | None:

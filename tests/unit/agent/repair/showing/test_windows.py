@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnout.agent.repair.windows import window
+from turnout.agent.repair.showing.windows import window
 
 TEXT = [f"line {number}" for number in range(1, 101)]
 

@@ -1,0 +1,1 @@
+"""What the model is shown: code, tests and test output, cut to size."""

@@ -1,0 +1,1 @@
+"""Programs for the inside of set-up sandboxes alone."""
