@@ -25,7 +25,7 @@ from turnout.gateway.server import serve
 from turnout.settings import load_settings
 from turnout.store.database import open_database
 from turnout.store.keys import KeysStore
-from turnout.wiring.served import open_gateway
+from turnout.wiring.serving.gateway import open_gateway
 
 __all__ = [
     "BEAT",

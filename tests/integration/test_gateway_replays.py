@@ -152,6 +152,25 @@ async def test_when_the_first_client_goes_away_the_next_is_served(shape, stream)
             assert said((await second).text) == "Mine."
 
 
+@pytest.mark.parametrize("shape", PATHS)
+async def test_a_lasting_request_is_served_though_its_client_goes_away(shape):
+    """Whoever comes back, while it is under way or later, gets the one answer."""
+    headers = {**ONCE, "x-turnout-lasting": "1"}
+    async with (
+        ScriptedModelServer([Turn("For you.", delay=0.3)]) as server,
+        client_of(catalog_at(server.base_url, PRICED), KeyWith()) as client,
+    ):
+        gone = asyncio.create_task(client.ask(shape, headers=headers))
+        assert await eventually(lambda: server.requests)
+        gone.cancel()
+        await asyncio.wait({gone})
+        early = await client.ask(shape, headers=headers)
+        late = await client.ask(shape, headers=headers)
+    assert said(early.text) == said(late.text) == "For you."
+    assert len(server.requests) == 1
+    assert not server.requests[0].closed.is_set()
+
+
 async def test_a_replay_uses_up_no_cap():
     """It is no call of a model."""
     policy = Policy(session=SessionCaps(max_requests=1))

@@ -14,8 +14,12 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from starlette.routing import Route
 from tests.integration.governed import Governed, Rooms, authenticate, governed
+from tests.unit.web.rooms import BOOK, END, Service, now
 
 from turnout.core.clock import SystemClock
+from turnout.core.ids import RunId
+from turnout.core.service.orders import Order
+from turnout.core.tasks import Task
 from turnout.gateway.admin.keys import keys_router
 from turnout.gateway.admin.noticed import noticed_router
 from turnout.gateway.admin.usage import usage_router
@@ -30,13 +34,17 @@ from turnout.gateway.wire.shapes import CHAT, MESSAGES, RESPONSES
 from turnout.store.database import open_database
 from turnout.store.happenings import HappeningsStore
 from turnout.store.keys import KeysStore
+from turnout.store.orders import OrdersStore
+from turnout.store.record import RecordStore
 from turnout.store.tools import ToolsStore
 from turnout.store.usage import UsageStore
 from turnout.store.webhooks import WebhooksStore
 from turnout.testing.exchange import deployment
 from turnout.testing.gateway import catalog_at
 from turnout.testing.model_server import ScriptedModelServer, Turn
+from turnout.web.runs.routes import RunParts, runs_router
 
+ENDED_RUN = RunId("run-0123456789ab")
 TURNS = {"m": [Turn(text="Done.")] * 2_000}
 
 
@@ -48,7 +56,11 @@ async def whole_gateway(folder: Path) -> AsyncIterator[Governed]:
         database = await stack.enter_async_context(open_database(folder / "turnout.db"))
         server = await stack.enter_async_context(ScriptedModelServer(TURNS))
         tools = ToolsStore(database)
+        runs = Service(OrdersStore(database), RecordStore(database))
+        await ended_run(runs)
+        await stack.enter_async_context(runs.following)
         routers = [
+            runs_router(RunParts(runs.desk, BOOK)),
             keys_router(KeyDesk(KeysStore(database), clock)),
             usage_router(UsageStore(database), clock),
             noticed_router(tools, HappeningsStore(database), clock),
@@ -82,10 +94,21 @@ def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     thread.join(30)
 
 
+async def ended_run(runs: Service) -> None:
+    """Keep a run that has ended, so that nobody who follows it waits."""
+    order = Order(Task("Fix it.", "shop"), "default", "boss")
+    await runs.orders.submit(ENDED_RUN, order, now())
+    await runs.begun(ENDED_RUN, *END)
+
+
 def meet(case) -> None:
     """Have a request name what is there, so that it gets further than to a 404."""
     if "name" in case.path_parameters:
         case.path_parameters["name"] = "team"
+    if "run_id" in case.path_parameters:
+        case.path_parameters["run_id"] = ENDED_RUN
+    if isinstance(case.body, dict) and "repo" in case.body:
+        case.body["repo"] = "shop"
     for body in (case.body, case.body.get("request") if isinstance(case.body, dict) else None):
         if isinstance(body, dict) and "model" in body:
             body["model"] = "auto"
@@ -119,7 +142,8 @@ def test_nothing_makes_the_gateway_fail(base_url: str) -> None:
     """No 5xx, whatever is sent."""
     document = schemathesis.openapi.from_url(f"{base_url}/openapi.json")
     operations = [found.ok() for found in document.get_all_operations()]
-    assert {"POST /chat/completions", "PUT /policies/{name}"} <= {o.label for o in operations}
+    known = {"POST /chat/completions", "PUT /policies/{name}", "GET /runs/{run_id}/events"}
+    assert known <= {o.label for o in operations}
     for operation in operations:
         check(operation, base_url)
 

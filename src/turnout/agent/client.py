@@ -16,7 +16,12 @@ from turnout.agent.wire import (
     encode_request,
 )
 from turnout.core.clock import Clock
-from turnout.core.inference import CALL_KIND_HEADER, ModelReply, ModelRequest
+from turnout.core.inference import (
+    CALL_KIND_HEADER,
+    LASTING_HEADER,
+    ModelReply,
+    ModelRequest,
+)
 from turnout.errors import GatewayError
 
 __all__ = ["HttpModelClient"]
@@ -37,13 +42,23 @@ class HttpModelClient:
     """
 
     def __init__(
-        self, *, base_url: str, uds: Path | None, api_key: str, clock: Clock, timeout: float = 900.0
+        self,
+        *,
+        base_url: str,
+        uds: Path | None,
+        api_key: str,
+        clock: Clock,
+        timeout: float = 900.0,
+        lasting: bool = False,
     ) -> None:
+        """Let the gateway go on with a call when we go away where it is `lasting`."""
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._uds = uds
         self._headers = {"content-type": "application/json"}
         if api_key:
             self._headers["authorization"] = f"Bearer {api_key}"
+        if lasting:
+            self._headers[LASTING_HEADER] = "1"
         self._clock = clock
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None

@@ -43,11 +43,12 @@ class _Command(NamedTuple):
 
 _COMMANDS: Final[Mapping[str, _Command]] = {
     "run": _Command("turnout.cli.run.start", "Turn a task and a repository into a tested diff."),
-    "runs": _Command("turnout.cli.runs", "List past runs, show one, print its diff."),
+    "runs": _Command("turnout.cli.runs", "List, show and order runs; print their diffs."),
     "init": _Command("turnout.cli.init", "Write a commented turnout.toml."),
     "doctor": _Command("turnout.cli.doctor", "Say what this machine can do and what it lacks."),
     "models": _Command("turnout.cli.models", "Fetch, serve and list the local models."),
     "prune": _Command("turnout.cli.prune", "Remove what was made for runs and is long unused."),
+    "serve": _Command("turnout.cli.gateway.service", "Take in runs over HTTP and work on them."),
     "gateway": _Command("turnout.cli.gateway", "Serve the model gateway to any agent."),
     "connections": _Command("turnout.cli.connections", "List and check MCP connections."),
     "keys": _Command("turnout.cli.keys", "Create, list, change and revoke keys."),

@@ -31,6 +31,7 @@ from turnout.core.events import (
     PlanUpdated,
     Reviewed,
     RunEnded,
+    RunResumed,
     RunStarted,
     TestsRan,
     ToolCallDone,
@@ -243,6 +244,8 @@ def _line_of(event: Event) -> str:
     match event:
         case RunStarted(base_commit=commit, strategy=strategy):
             return f"run started at {commit[:12]}, strategy {strategy}"
+        case RunResumed(segment=segment, worker=worker):
+            return f"gone on with on {worker}, segment {segment}"
         case WorkspaceReady(isolation=walls, test_command=command, seconds=seconds):
             tests = f"tests: {command}" if command else "no tests"
             return f"workspace ready in {seconds:.1f} s ({walls}), {tests}"

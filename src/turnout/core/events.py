@@ -26,6 +26,7 @@ __all__ = [
     "ApprovalGiven",
     "AttemptChosen",
     "AttemptStarted",
+    "CheckpointMade",
     "ConnectionsAsked",
     "Entry",
     "Event",
@@ -44,6 +45,7 @@ __all__ = [
     "ReviewNote",
     "Reviewed",
     "RunEnded",
+    "RunResumed",
     "RunStarted",
     "StepStarted",
     "TestsRan",
@@ -65,6 +67,17 @@ class RunStarted:
     """Full object name that `task.base` stood for."""
     strategy: Literal["loop", "repair"]
     type: Literal["run_started"] = "run_started"
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed:
+    """A worker goes on with a run that an earlier one has left."""
+
+    segment: int
+    """Counts from 2: the first segment is what `run_started` begins."""
+    worker: str
+    """Who goes on with it."""
+    type: Literal["run_resumed"] = "run_resumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +192,24 @@ class ToolCallDone:
     result: ToolResult
     seconds: float
     type: Literal["tool_call_done"] = "tool_call_done"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMade:
+    """What the workspace holds is kept, so that another sandbox can begin with it.
+
+    It is committed together with the result of the call whose effect it holds.
+    """
+
+    layer: str
+    base: str
+    """Key of the base that the layer lies on."""
+    stack: tuple[str, ...]
+    """Keys of the layers beneath and of this one, lowest first."""
+    size_bytes: int
+    seconds: float
+    """How long it took to make."""
+    type: Literal["checkpoint_made"] = "checkpoint_made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,6 +391,7 @@ class RunEnded:
 
 Event = (
     RunStarted
+    | RunResumed
     | WorkspaceReady
     | Notice
     | TestsRan
@@ -369,6 +401,7 @@ Event = (
     | ModelCallFailed
     | ToolCallIntended
     | ToolCallDone
+    | CheckpointMade
     | ConnectionsAsked
     | PlanMade
     | PlanUpdated

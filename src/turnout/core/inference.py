@@ -13,6 +13,7 @@ from turnout.core.usage import Usage
 
 __all__ = [
     "CALL_KIND_HEADER",
+    "LASTING_HEADER",
     "FinishReason",
     "ModelReply",
     "ModelRequest",
@@ -39,6 +40,9 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
 
 CALL_KIND_HEADER = "x-turnout-call-kind"
 """Header by which our agent tells the gateway the kind of step a call belongs to."""
+
+LASTING_HEADER = "x-turnout-lasting"
+"""`1` with an idempotency key: who asks comes back for the answer, even when it goes away."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ __all__ = [
     "Outcome",
     "Patch",
     "RunRow",
+    "RunState",
     "TestReport",
     "Verdict",
     "VerdictName",
@@ -24,6 +25,10 @@ Outcome = Literal["answered", "step_limit", "capped", "refused", "stuck", "cance
 
 VerdictName = Literal["resolved", "no_regression", "not_resolved", "no_tests", "tests_touched"]
 """What our own test runs say about the patch."""
+
+
+RunState = Literal["queued", "running", "waiting", "ended"]
+"""queued: a segment of it may begin; running: a worker has it; waiting: for a person; ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +134,5 @@ class RunRow:
     """None while the run is going on."""
     verdict: VerdictName | None
     epoch: int
+    state: RunState | None = None
+    """Where a run of the service stands; None for one that a command works on itself."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from turnout.errors import GatewayError
 from turnout.gateway.exchange import Caller
 
-__all__ = ["Authenticate", "open_access", "sent_key", "shared_key"]
+__all__ = ["Authenticate", "check_role", "open_access", "sent_key", "shared_key"]
 
 Authenticate = Callable[[Mapping[str, str]], Caller]
 """Takes the headers of a request, names in lower case; `GatewayError` (401, 403) refuses it."""
@@ -22,7 +22,7 @@ def shared_key(key: str, *, name: str = "shared") -> Authenticate:
 
     def authenticate(headers: Mapping[str, str]) -> Caller:
         if hmac.compare_digest(sent_key(headers).encode(), wanted):
-            return Caller(name)
+            return Caller(name, role="approver")
         raise GatewayError(
             "The API key is missing or wrong.",
             status=401,
@@ -50,9 +50,20 @@ def open_access(*, name: str = "local", hosts: tuple[str, ...] = _LOCAL_HOSTS) -
                 code="origin_not_allowed",
                 mend=f"Call it as {hosts[0]} from outside a browser, or set a key.",
             )
-        return Caller(name)
+        return Caller(name, role="approver")
 
     return authenticate
+
+
+def check_role(caller: Caller) -> None:
+    """Refuse (403) a model call of a key that only reads runs."""
+    if caller.role == "viewer":
+        raise GatewayError(
+            "This key reads runs and asks no model.",
+            status=403,
+            code="role_not_allowed",
+            mend="Use a key of another role; `turnout keys update NAME --role` changes it.",
+        )
 
 
 def sent_key(headers: Mapping[str, str]) -> str:

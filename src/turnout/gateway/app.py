@@ -1,7 +1,7 @@
 """The gateway's HTTP surface: parse, ask the engine, render."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import Final, assert_never
 
 from starlette.applications import Starlette
@@ -13,8 +13,9 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnout.core.ids import RequestId, new_request_id
+from turnout.core.inference import LASTING_HEADER
 from turnout.errors import GatewayError, TurnoutError
-from turnout.gateway.access import Authenticate
+from turnout.gateway.access import Authenticate, check_role
 from turnout.gateway.delivery import (
     AppLimits,
     ClientGoneError,
@@ -107,6 +108,7 @@ class _App:
         caller: Caller | None = None
         try:
             caller = self._authenticate(headers)
+            check_role(caller)
             asked = client.parse(await read_body(receive, headers, self._limits), headers)
         except GatewayError as error:
             await self._engine.turned_away(request_id, caller, client.shape, error)
@@ -114,7 +116,9 @@ class _App:
             await send_answer(send, reply.status, reply.body, {**own, **reply.headers})
             return
         try:
-            with Connected(receive):
+            # Whoever comes back for an answer gets it; it is not asked for again.
+            lasts = _lasts(asked, headers)
+            with nullcontext() if lasts else Connected(receive):
                 if asked.stream:
                     await self._stream(client, caller, asked, request_id, send)
                     return
@@ -136,6 +140,12 @@ class _App:
         parts = self._engine.stream(caller, asked, request_id)
         headers = _own_headers(client, request_id)
         await send_events(send, _events(parts, writer), writer, headers, self._limits.keep_alive)
+
+
+def _lasts(asked: InferenceRequest, headers: Mapping[str, str]) -> bool:
+    """Whether an answer is fetched even where its client is gone for now."""
+    kept = asked.idempotency_key is not None and not asked.stream
+    return kept and headers.get(LASTING_HEADER) == "1"
 
 
 def _own_headers(client: ClientShape, request_id: RequestId) -> dict[str, str]:

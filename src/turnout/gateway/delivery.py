@@ -5,19 +5,20 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from turnout.errors import GatewayError, TurnoutError
 from turnout.gateway.exchange import UpstreamError
-from turnout.gateway.wire.base import ErrorReply, StreamWriter
+from turnout.gateway.wire.base import ErrorReply
 
 __all__ = [
     "AppLimits",
     "ClientGoneError",
     "Connected",
+    "ErrorWriter",
     "error_response",
     "header_map",
     "read_body",
@@ -50,6 +51,14 @@ class AppLimits:
     """Time in which the body of a request must have come."""
     keep_alive: float = 15.0
     """Seconds of silence on a stream after which a comment is sent."""
+
+
+class ErrorWriter(Protocol):
+    """Says on a stream what went wrong."""
+
+    def error(self, error: TurnoutError | UpstreamError) -> bytes:
+        """Return the event of an error after the stream began; nothing follows it."""
+        ...
 
 
 class Connected:
@@ -147,7 +156,7 @@ def error_response(reply: ErrorReply, headers: Mapping[str, str] | None = None) 
 async def send_events(
     send: Send,
     events: AsyncGenerator[bytes, None],
-    writer: StreamWriter,
+    writer: ErrorWriter,
     headers: Mapping[str, str],
     keep_alive: float,
 ) -> None:

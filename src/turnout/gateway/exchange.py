@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from turnout.core.govern.keys import KeyLimits
+from turnout.core.govern.keys import KeyLimits, Role
 from turnout.core.ids import ModelId, SessionId, ToolCallId
 from turnout.core.inference import FinishReason, RoutingAsk, RoutingReport, StepKind
 from turnout.core.json import JsonObject
@@ -39,6 +39,7 @@ class Caller:
     admin: bool = False
     """Whether it may read and change what governs everybody."""
     limits: KeyLimits = field(default_factory=KeyLimits)
+    role: Role = "models"
 
 
 @dataclass(frozen=True, slots=True)

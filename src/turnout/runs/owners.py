@@ -46,10 +46,13 @@ class FileOwners:
 
 
 async def close_abandoned(store: RecordStore, owners: Owners, clock: Clock) -> tuple[RunId, ...]:
-    """End every run on record that nobody works on any more, and return which these were."""
+    """End every run on record that nobody works on any more, and return which these were.
+
+    Runs of the service are not among them: they go on.
+    """
     closed = []
     for row in await store.rows(limit=_NEWEST):
-        if row.outcome is not None:
+        if row.outcome is not None or row.state is not None:
             continue
         with owners.holding(row.run_id) as ours:
             if ours and await _close(store, row.run_id, clock):

@@ -12,6 +12,7 @@ from turnout.agent.review import ReviewSubject
 from turnout.core.events import Entry, Event
 from turnout.core.ids import RunId
 from turnout.core.runs import Patch, RunRow, TestReport
+from turnout.core.tasks import SurfaceName
 from turnout.sandbox.base import Sandbox
 
 __all__ = [
@@ -47,6 +48,12 @@ class RecordStore(Protocol):
 
     async def append(self, run_id: RunId, epoch: int, event: Event, at: datetime) -> Entry:
         """Commit an event durably; `StaleEpochError` where another worker took over."""
+        ...
+
+    async def append_all(
+        self, run_id: RunId, epoch: int, together: Sequence[Event], at: datetime
+    ) -> Sequence[Entry]:
+        """Commit events durably, all or none; the errors are those of `append`."""
         ...
 
     async def entries(self, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
@@ -113,6 +120,10 @@ class Agent(Protocol):
         self, name: StrategyName, client: ModelClient, sandbox: Sandbox, approver: Approver
     ) -> Strategy:
         """Return the strategy of that name, working in `sandbox`."""
+        ...
+
+    def writes(self, surface: SurfaceName, tool: str) -> bool:
+        """Whether a call of a surface's tool, as it was called, may change the workspace."""
         ...
 
     def review(

@@ -22,11 +22,16 @@ class Recorder:
         run_id: RunId,
         clock: Clock,
         publish: Callable[[Entry], None],
+        *,
+        epoch: int = 0,
+        is_known: Callable[[Event], bool] = lambda _: False,
     ) -> None:
+        """Go on under `epoch`, leaving out what `is_known`; without one, `begin` comes first."""
         self._store = store
         self._clock = clock
         self._publish = publish
-        self._epoch = 0
+        self._epoch = epoch
+        self._is_known = is_known
         self.run_id = run_id
 
     async def begin(self, first: RunStarted) -> None:
@@ -35,10 +40,14 @@ class Recorder:
         self._epoch = await self._store.begin(self.run_id, first, at)
         self._publish(Entry(self.run_id, 1, at, first))
 
-    async def add(self, event: Event) -> None:
-        """Commit an event, then show it."""
-        entry = await self._store.append(self.run_id, self._epoch, event, self._clock.now())
-        self._publish(entry)
+    async def add(self, *together: Event) -> None:
+        """Commit events, all or none, then show them."""
+        new = [event for event in together if not self._is_known(event)]
+        if not new:
+            return
+        at = self._clock.now()
+        for entry in await self._store.append_all(self.run_id, self._epoch, new, at):
+            self._publish(entry)
 
 
 class RunRecords:

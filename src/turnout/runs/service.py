@@ -14,8 +14,21 @@ from turnout.runs.record import Recorder
 from turnout.runs.stop import Stop
 from turnout.runs.summary import RunResult, Summary
 from turnout.runs.worker import RunWorker, Workshop
+from turnout.sandbox.base import SandboxDriver
 
-__all__ = ["RunService"]
+__all__ = ["RunService", "check_walls"]
+
+
+async def check_walls(driver: SandboxDriver) -> None:
+    """Refuse (`SandboxUnavailableError`) to work where the walls do not hold."""
+    walls = await driver.probe()
+    if not walls.usable:
+        missing = [(name, text) for name, holds, text in walls.facts if not holds]
+        raise SandboxUnavailableError(
+            f"This machine has no usable sandbox ({walls.driver}).",
+            mend=" ".join(f"{name}: {text}." for name, text in missing)
+            + " `turnout doctor` says more.",
+        )
 
 
 class RunService:
@@ -64,14 +77,7 @@ class RunService:
             yield summary.result
 
     async def _ready(self) -> ModelAccess:
-        walls = await self._workshop.driver.probe()
-        if not walls.usable:
-            missing = [(name, text) for name, holds, text in walls.facts if not holds]
-            raise SandboxUnavailableError(
-                f"This machine has no usable sandbox ({walls.driver}).",
-                mend=" ".join(f"{name}: {text}." for name, text in missing)
-                + " `turnout doctor` says more.",
-            )
+        await check_walls(self._workshop.driver)
         return await self._models.open(self._report)
 
     async def _work(

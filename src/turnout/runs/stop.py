@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
-__all__ = ["Stop", "StoppedError"]
+from turnout.core.events import ApprovalAsked
+
+__all__ = ["ParkedError", "Stop", "StoppedError"]
 
 T = TypeVar("T")
 
@@ -16,12 +18,23 @@ class StoppedError(Exception):
     """The run is to stop, and what was under way was given up."""
 
 
+class ParkedError(Exception):
+    """Nobody works on the run for now; it goes on from its record later."""
+
+    def __init__(self, asked: ApprovalAsked | None = None) -> None:
+        super().__init__()
+        self.asked = asked
+        """The call that a person is to decide on first; None: it may go on at once."""
+
+
 class Stop:
     """Carries the wish from whoever has it to the worker; asking again makes it urgent."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()
         self._urgent = asyncio.Event()
+        self.parked = False
+        """Whether the run should be left to another worker after the call under way."""
 
     @property
     def asked(self) -> bool:
@@ -38,6 +51,10 @@ class Stop:
         if self._asked.is_set():
             self._urgent.set()
         self._asked.set()
+
+    def park(self) -> None:
+        """Ask that the run is left to another worker."""
+        self.parked = True
 
     async def unless_asked(self, work: Coroutine[Any, Any, T]) -> T:
         """Do work that may be given up as soon as a stop is asked for: `StoppedError` then."""

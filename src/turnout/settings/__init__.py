@@ -7,6 +7,7 @@ from turnout.settings.environment import (
     load_settings,
     secret_named,
     secret_value,
+    service_address,
     state_folder,
 )
 from turnout.settings.values import (
@@ -35,5 +36,6 @@ __all__ = [
     "load_settings",
     "secret_named",
     "secret_value",
+    "service_address",
     "state_folder",
 ]

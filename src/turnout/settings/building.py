@@ -13,7 +13,9 @@ from turnout.core.govern.revisions import DEFAULT_POLICY
 from turnout.core.inference import StepKind
 from turnout.core.money import usd_to_micros
 from turnout.core.policies import EgressPolicy, Policy
-from turnout.errors import ConfigError
+from turnout.core.service.options import ServiceOptions
+from turnout.core.service.repositories import RepositoryBook, check_name, check_server
+from turnout.errors import ConfigError, UsageError
 from turnout.gateway.config.tables import close_match
 from turnout.sandbox.base import BoundSecret, Egress, Limits
 from turnout.sandbox.container.options import ContainerOptions
@@ -26,6 +28,7 @@ from turnout.settings.tables import (
     KubernetesTable,
     ProxyTable,
     SandboxTable,
+    ServiceTable,
     TestsTable,
 )
 from turnout.settings.values import DriverName
@@ -39,6 +42,7 @@ __all__ = [
     "egress_of",
     "kubernetes_options",
     "limits_of",
+    "service_options",
     "test_paths_of",
 ]
 
@@ -185,6 +189,33 @@ def limits_of(table: SandboxTable) -> Limits:
         if table.lifetime_hours
         else limits.lifetime_seconds,
     )
+
+
+def service_options(table: ServiceTable) -> ServiceOptions:
+    """Return how the service is set up; `ConfigError` for a repository that nobody could name."""
+    try:
+        for name in table.repositories:
+            check_name(name)
+        for server in table.servers:
+            check_server(server)
+    except UsageError as error:
+        raise ConfigError(f"`service`: {error.message}", mend=error.mend) from error
+    named = {name: _place(name, place) for name, place in table.repositories.items()}
+    return ServiceOptions(
+        repositories=RepositoryBook(named, tuple(table.servers)),
+        workers=table.workers,
+        per_project=table.per_project,
+        per_repository=table.per_repository,
+    )
+
+
+def _place(name: str, place: str) -> str:
+    """Return where a named repository is; `ConfigError` for a path that depends on the folder."""
+    if "://" not in place and not Path(place).is_absolute():
+        raise ConfigError(
+            f"`service.repositories.{name}` is {place!r}.", mend="Write an absolute path or a URL."
+        )
+    return place
 
 
 def test_paths_of(table: TestsTable) -> TestPaths:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, get_args
 
 from turnout.core.json import JsonValue
+from turnout.core.service.options import ServiceAddress
 from turnout.errors import ConfigError
 from turnout.gateway.config.addresses import http_address, sendable_key
 from turnout.gateway.config.catalog_file import parse_catalog
@@ -29,6 +30,7 @@ from turnout.settings.building import (
     egress_of,
     kubernetes_options,
     limits_of,
+    service_options,
     test_paths_of,
 )
 from turnout.settings.tables import File
@@ -50,6 +52,7 @@ __all__ = [
     "load_settings",
     "secret_named",
     "secret_value",
+    "service_address",
     "state_folder",
 ]
 
@@ -146,6 +149,25 @@ def secret_value(variable: str, environment: Mapping[str, str] | None = None) ->
     return _key(os.environ if environment is None else environment, variable) or None
 
 
+def service_address(
+    server: str | None = None, environment: Mapping[str, str] | None = None
+) -> ServiceAddress | None:
+    """Return the service at `server`, else at TURNOUT_SERVER; None where neither is given.
+
+    The key is that of TURNOUT_API_KEY. `ConfigError` for what is no address.
+    """
+    env = os.environ if environment is None else environment
+    given = server if server is not None else env.get("TURNOUT_SERVER", "").strip()
+    if not given:
+        return None
+    try:
+        address = http_address(given)
+    except ValueError as error:
+        what = "TURNOUT_SERVER" if server is None else "--server"
+        raise ConfigError(f"{what} {error}.", mend="Such as http://127.0.0.1:8700.") from error
+    return ServiceAddress(address.removesuffix("/v1"), _key(env, "TURNOUT_API_KEY"))
+
+
 def _read(path: Path | None) -> File:
     if path is None:
         return File()
@@ -204,7 +226,9 @@ def _settings(path: Path | None, table: File, env: Mapping[str, str]) -> Setting
         requirements=_optional_tuple(table.tests.requirements),
         test_paths=test_paths_of(table.tests),
         host_environment={k: v for k, v in env.items() if k in _HOST_VARIABLES},
+        service=service_options(table.service),
         colour=not env.get("NO_COLOR"),
+        database=env.get("TURNOUT_DATABASE") or None,
     )
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "McpTable",
     "ProxyTable",
     "SandboxTable",
+    "ServiceTable",
     "StepTable",
     "TestsTable",
 ]
@@ -146,6 +147,16 @@ class TestsTable(Table):
     patterns: list[Text] | None = None
 
 
+class ServiceTable(Table):
+    """`[service]`."""
+
+    repositories: dict[str, Text] = Field(default_factory=dict)
+    servers: list[Text] = Field(default_factory=list)
+    workers: Annotated[int, Field(ge=1, le=1_000)] = 2
+    per_project: Annotated[int, Field(ge=1)] | None = None
+    per_repository: Annotated[int, Field(ge=1)] | None = None
+
+
 class File(Table):
     """The whole file; the gateway's tables are read by its own room."""
 
@@ -157,3 +168,4 @@ class File(Table):
     agent: AgentTable = Field(default_factory=AgentTable)
     sandbox: SandboxTable = Field(default_factory=SandboxTable)
     tests: TestsTable = Field(default_factory=TestsTable)
+    service: ServiceTable = Field(default_factory=ServiceTable)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from turnout.agent.base import AgentConfig
 from turnout.core.govern.connections import Connection as ToolConnection
 from turnout.core.policies import Policy
+from turnout.core.service.options import ServiceOptions
 from turnout.core.tasks import SurfaceName
 from turnout.gateway.catalog import Catalog
 from turnout.gateway.dialog.conversation import Shape
@@ -158,7 +159,10 @@ class Settings:
     test_paths: TestPaths
     host_environment: Mapping[str, str] = field(repr=False)
     """For host programs such as git, when they act on the user's own repository."""
+    service: ServiceOptions
     colour: bool
+    database: str | None = field(default=None, repr=False)
+    """URL of a PostgreSQL database, with its password; None: a file in the state folder."""
 
     def with_model(self, model: str) -> "Settings":
         """Return settings under which every step asks for one model."""
@@ -177,6 +181,12 @@ class Settings:
         agent = self.agent
         effort = replace(agent, attempts=attempts or agent.attempts, review=review or agent.review)
         return replace(self, agent=effort)
+
+    def with_repositories(self, named: Mapping[str, str]) -> "Settings":
+        """Return settings under which a service works on these, too; places by name."""
+        book = self.service.repositories
+        book = replace(book, named={**book.named, **named})
+        return replace(self, service=replace(self.service, repositories=book))
 
     def with_max_steps(self, steps: int) -> "Settings":
         """Return settings under which the agent ends after `steps` act steps."""

@@ -17,7 +17,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import ClauseElement
 
 from turnout.errors import ConfigError, StoreError
-from turnout.store.dialects import Durability, explain, reading, relax, sqlite_engine
+from turnout.store.dialects import (
+    Durability,
+    explain,
+    postgres_engine,
+    reading,
+    relax,
+    sqlite_engine,
+)
 from turnout.store.prepared import Insert, Prepared
 from turnout.store.quick import QuickWrite, QuickWrites
 from turnout.store.revision import create_tables, is_at_head, is_empty
@@ -27,6 +34,7 @@ __all__ = ["Database", "open_database"]
 T = TypeVar("T")
 
 _GROUP = 64
+_POSTGRES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +79,14 @@ class _Lane:
             with self._connection.begin():
                 return work(self._connection)
         except self._failures as error:
+            self._forget_broken()
             raise explain(error, self._engine) from error
+
+    def _forget_broken(self) -> None:
+        """Let the next transaction connect anew where the database went away."""
+        if self._connection is not None and self._connection.invalidated:
+            self._connection.close()
+            self._connection = None
 
     def checkpoint(self) -> None:
         """Move what is in the write-ahead log of SQLite to where it belongs, as far as can be."""
@@ -288,12 +303,17 @@ async def open_database(
 ) -> AsyncIterator[Database]:
     """Open a database, its tables migrated, and close it at the end.
 
-    `where` is the path of an SQLite file, which is created where it is missing, or an
-    `sqlite:///` URL. `busy_timeout` is how many seconds a write waits for other processes.
+    `where` is the path of an SQLite file, which is created where it is missing, an `sqlite:///` URL
+    or a `postgresql://` URL. `busy_timeout` is how many seconds a write waits for other processes,
+    and a connection for its server.
     """
-    path = _path(where)
-    engine = sqlite_engine(path, durability=durability, busy_timeout=busy_timeout)
-    database = Database(engine, quick=path, durable=durability == "full")
+    if str(where).startswith(_POSTGRES):
+        engine = postgres_engine(str(where), connect_timeout=busy_timeout)
+        database = Database(engine)
+    else:
+        path = _path(where)
+        engine = sqlite_engine(path, durability=durability, busy_timeout=busy_timeout)
+        database = Database(engine, quick=path, durable=durability == "full")
     try:
         await database.migrate()
         yield database
@@ -304,6 +324,7 @@ async def open_database(
 def _path(where: Path | str) -> Path:
     text = str(where).removeprefix("sqlite:///")
     if "://" in text or text in {"", ":memory:"}:
-        message = f"{text or 'An empty text'!r} names no database that Turnout can use."
-        raise ConfigError(message, mend="Give the path of a file.")
+        shown = f"{text.partition('://')[0]}://…" if "://" in text else text or "An empty text"
+        message = f"{shown!r} names no database that Turnout can use."
+        raise ConfigError(message, mend="Give the path of a file, or a `postgresql://` URL.")
     return Path(text)

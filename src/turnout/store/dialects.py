@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import URL, Connection, Engine, Table, case, create_engine, event
+from sqlalchemy import URL, Connection, Engine, Table, case, create_engine, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError
 
-from turnout.errors import StoreError
+from turnout.errors import ConfigError, MissingExtraError, StoreError
 
 __all__ = [
     "Durability",
@@ -17,8 +18,11 @@ __all__ = [
     "insert_missing",
     "insert_or_add",
     "insert_or_replace",
+    "postgres_engine",
     "reading",
     "relax",
+    "seconds_now",
+    "serialise",
     "sqlite_engine",
 ]
 
@@ -68,6 +72,36 @@ def sqlite_engine(path: Path, *, durability: Durability, busy_timeout: float) ->
     return engine
 
 
+def postgres_engine(url: str, *, connect_timeout: float) -> Engine:
+    """Return an engine on a PostgreSQL database.
+
+    `ConfigError` for a URL that is none, `MissingExtraError` without its driver.
+    """
+    try:
+        where = make_url(url).set(drivername="postgresql+psycopg")
+        return create_engine(
+            where,
+            connect_args={
+                "connect_timeout": max(1, round(connect_timeout)),
+                "application_name": "turnout",
+                # A server that is cut off is noticed within half a minute.
+                "keepalives_idle": 10,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
+            },
+        )
+    except (ArgumentError, ValueError):
+        raise ConfigError(
+            "The URL of the database cannot be read.",
+            mend="Write `postgresql://USER:PASSWORD@HOST:PORT/NAME`.",
+        ) from None
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"PostgreSQL needs the package {error.name}, which is not installed.",
+            mend="Run `pip install 'turnout[postgres]'`.",
+        ) from None
+
+
 def relax(connection: Connection, *, relaxed: bool) -> None:
     """Say whether the next transactions may be lost in a power cut: they need not wait for disk."""
     connection.execution_options(**{_RELAXED: relaxed})
@@ -76,6 +110,25 @@ def relax(connection: Connection, *, relaxed: bool) -> None:
 def reading(engine: Engine) -> Engine:
     """Return the same engine for transactions that take no write lock."""
     return engine.execution_options(**{_BEGIN: "BEGIN"})
+
+
+def serialise(connection: Connection, lock: int) -> None:
+    """Let no other transaction past the same `lock` until this one ends."""
+    # In SQLite no two transactions write at the same time anyway.
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK, {"lock": lock})
+
+
+def seconds_now(connection: Connection) -> float:
+    """Return the time by the clock of the database's machine, which all that use it share."""
+    return float(connection.scalars(_CLOCKS[connection.dialect.name]).one())
+
+
+_LOCK = text("SELECT pg_advisory_xact_lock(:lock)")
+_CLOCKS = {
+    "postgresql": text("SELECT extract(epoch FROM clock_timestamp())"),
+    "sqlite": text("SELECT (julianday('now') - 2440587.5) * 86400.0"),
+}
 
 
 def insert_missing(connection: Connection, table: Table, values: Mapping[str, Any]) -> bool:

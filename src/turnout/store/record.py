@@ -22,21 +22,32 @@ from turnout.core.runs import RunRow
 from turnout.errors import NotFoundError, StaleEpochError, StoreError
 from turnout.store.columns import EscapedText
 from turnout.store.database import Database
-from turnout.store.schema import events, runs
+from turnout.store.schema import events, orders, runs
 
-__all__ = ["RecordStore"]
+__all__ = ["RecordStore", "append_events", "line_of"]
 
 _BEGIN = insert(runs)
 _APPEND = insert(events)
 _RUN = select(runs).where(runs.c.run_id == bindparam("run"))
 _LOCK_RUN = _RUN.with_for_update()
 _CHANGE_RUN = update(runs).where(runs.c.run_id == bindparam("run"))
+_END_ORDER = (
+    update(orders)
+    .where(orders.c.run_id == bindparam("run"))
+    .values(state="ended", worker="", waits=None)
+)
 _ENTRIES = (
     select(events.c.seq, events.c.at, events.c.payload)
     .where(events.c.run_id == bindparam("run"), events.c.seq > bindparam("after"))
     .order_by(events.c.seq)
 )
-_NEWEST = select(runs).order_by(runs.c.number.desc()).limit(bindparam("limit", type_=Integer))
+_ROWS = select(runs, orders.c.state).select_from(runs.outerjoin(orders))
+_ROW = _ROWS.where(runs.c.run_id == bindparam("run"))
+_NEWEST = (
+    _ROWS.where(runs.c.last_seq > 0)
+    .order_by(runs.c.number.desc())
+    .limit(bindparam("limit", type_=Integer))
+)
 # `LIKE` would take part of the prefix as a pattern, and SQLite's ignores case.
 _FIND = (
     select(runs.c.run_id)
@@ -86,7 +97,7 @@ class RecordStore:
         """Return a new epoch; appends under an older one are refused from now on."""
 
         def work(connection: Connection) -> int:
-            epoch = int(_run(connection, run_id, lock=True)["epoch"]) + 1
+            epoch = int(line_of(connection, run_id, lock=True)["epoch"]) + 1
             connection.execute(_CHANGE_RUN, {"run": run_id, "epoch": epoch})
             return epoch
 
@@ -98,30 +109,22 @@ class RecordStore:
         `StaleEpochError` where another worker took over, `StoreError` where the run has ended,
         `NotFoundError` where it has no record.
         """
-        changes = _changes(event, at)
+        return (await self.append_all(run_id, epoch, (event,), at))[0]
 
-        def work(connection: Connection) -> Entry:
-            run = _run(connection, run_id, lock=True)
-            if run["epoch"] != epoch:
-                raise StaleEpochError(
-                    f"Run {run_id} was taken over: epoch {epoch} ended, {run['epoch']} writes now.",
-                    mend="Let the worker that took it over go on.",
-                )
-            if run["ended_at"] is not None:
-                raise StoreError(f"Run {run_id} has ended; its record is closed.")
-            entry = Entry(run_id, run["last_seq"] + 1, at, event)
-            connection.execute(_APPEND, _event_row(entry, epoch=epoch))
-            connection.execute(_CHANGE_RUN, {"run": run_id, "last_seq": entry.seq, **changes})
-            return entry
-
-        return await self._database.write(work)
+    async def append_all(
+        self, run_id: RunId, epoch: int, together: Sequence[Event], at: datetime
+    ) -> Sequence[Entry]:
+        """Commit events, all or none; the errors are those of `append`."""
+        return await self._database.write(
+            lambda connection: append_events(connection, run_id, epoch, together, at)
+        )
 
     async def entries(self, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
         """Return a record from after `after`, in order; `NotFoundError` where there is none."""
         asked = {"run": run_id, "after": after}
 
         def work(connection: Connection) -> Sequence[RowMapping]:
-            _run(connection, run_id)
+            line_of(connection, run_id)
             return connection.execute(_ENTRIES, asked).mappings().all()
 
         rows = await self._database.read(work)
@@ -137,7 +140,13 @@ class RecordStore:
 
     async def row(self, run_id: RunId) -> RunRow:
         """Return one run's line; `NotFoundError` where there is none."""
-        return _run_row(await self._database.read(lambda connection: _run(connection, run_id)))
+        asked = {"run": run_id}
+        found = await self._database.read(
+            lambda connection: connection.execute(_ROW, asked).mappings().first()
+        )
+        if found is None:
+            raise _not_found(run_id)
+        return _run_row(found)
 
     async def find(self, prefix: str) -> RunId:
         """Return the one run whose id starts so; `NotFoundError` where none or several do."""
@@ -149,6 +158,30 @@ class RecordStore:
             message = f"Several runs begin with {prefix!r}: {', '.join(found)}."
             raise NotFoundError(message, mend="Give more of the id.")
         return RunId(found[0])
+
+
+def append_events(
+    connection: Connection, run_id: RunId, epoch: int, together: Sequence[Event], at: datetime
+) -> Sequence[Entry]:
+    """Append events within a transaction; the errors are those of `RecordStore.append`."""
+    run = line_of(connection, run_id, lock=True)
+    if run["epoch"] != epoch:
+        raise StaleEpochError(
+            f"Run {run_id} was taken over: epoch {epoch} ended, {run['epoch']} writes now.",
+            mend="Let the worker that took it over go on.",
+        )
+    if run["ended_at"] is not None:
+        raise StoreError(f"Run {run_id} has ended; its record is closed.")
+    first = run["last_seq"] + 1
+    entries = [Entry(run_id, seq, at, event) for seq, event in enumerate(together, first)]
+    connection.execute(_APPEND, [_event_row(entry, epoch=epoch) for entry in entries])
+    changes = {"last_seq": entries[-1].seq}
+    for event in together:
+        changes |= _changes(event, at)
+    connection.execute(_CHANGE_RUN, {"run": run_id, **changes})
+    if "ended_at" in changes:
+        connection.execute(_END_ORDER, {"run": run_id})
+    return entries
 
 
 def _event_row(entry: Entry, *, epoch: int) -> dict[str, Any]:
@@ -167,10 +200,13 @@ def _changes(event: Event, at: datetime) -> dict[str, Any]:
         return {"ended_at": at, "outcome": event.outcome}
     if isinstance(event, VerdictGiven):
         return {"verdict": event.verdict.name}
+    if isinstance(event, RunStarted):
+        return {"started_at": at, "base_commit": event.base_commit}
     return {}
 
 
-def _run(connection: Connection, run_id: RunId, *, lock: bool = False) -> RowMapping:
+def line_of(connection: Connection, run_id: RunId, *, lock: bool = False) -> RowMapping:
+    """Return the line of a run, held until the transaction ends; `NotFoundError` without one."""
     row = connection.execute(_LOCK_RUN if lock else _RUN, {"run": run_id}).mappings().first()
     if row is None:
         raise _not_found(run_id)

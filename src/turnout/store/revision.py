@@ -12,6 +12,7 @@ from sqlalchemy import (
     select,
 )
 
+from turnout.store.dialects import serialise
 from turnout.store.schema import HEAD, metadata
 
 __all__ = ["create_tables", "is_at_head", "is_empty"]
@@ -23,6 +24,9 @@ _VERSION = Table(
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 """As Alembic makes it."""
+
+_LOCK = 7_217_002
+"""Of whoever makes tables."""
 
 
 def is_at_head(connection: Connection) -> bool:
@@ -39,6 +43,7 @@ def is_empty(connection: Connection) -> bool:
 
 def create_tables(connection: Connection) -> None:
     """Make all tables at once, unless somebody has begun to: what every migration in turn makes."""
+    serialise(connection, _LOCK)
     if is_empty(connection):
         metadata.create_all(connection, checkfirst=False)
         _VERSION.create(connection)

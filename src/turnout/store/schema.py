@@ -8,12 +8,14 @@ or sorts by them.
 from sqlalchemy import (
     BigInteger,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
     MetaData,
     Table,
     Text,
+    UniqueConstraint,
 )
 
 from turnout.store.columns import EscapedText, PackedText, Serial, UtcDateTime
@@ -28,6 +30,8 @@ __all__ = [
     "kept_turns",
     "keys",
     "metadata",
+    "order_labels",
+    "orders",
     "policies",
     "probes",
     "qualities",
@@ -39,9 +43,10 @@ __all__ = [
     "tool_hits",
     "tools",
     "webhooks",
+    "workers",
 ]
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest migration."""
 
 metadata = MetaData(
@@ -78,6 +83,42 @@ events = Table(
     Column("epoch", Integer, nullable=False),
     Column("payload", Text, nullable=False),
 )
+
+orders = Table(
+    "orders",
+    metadata,
+    Column("run_id", EscapedText, ForeignKey("runs.run_id"), primary_key=True),
+    Column("project", EscapedText, nullable=False),
+    Column("repository", EscapedText, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("ordered_at", UtcDateTime, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("served_at", UtcDateTime),
+    Column("worker", EscapedText, nullable=False),
+    Column("cancel", Integer, nullable=False),
+    Column("waits", Text),
+    Column("once_key", EscapedText),
+    Column("once_digest", Text),
+    UniqueConstraint("project", "once_key"),
+    Index(None, "state"),
+)
+"""Runs of the service, each with a line in `runs` that is there before its record begins."""
+
+order_labels = Table(
+    "order_labels",
+    metadata,
+    Column("run_id", EscapedText, ForeignKey("orders.run_id"), primary_key=True),
+    Column("label", EscapedText, primary_key=True),
+)
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("worker", EscapedText, primary_key=True),
+    Column("beat", Float(53), nullable=False),
+)
+"""Signs of life, in seconds of the database's own clock."""
 
 receipts = Table(
     "receipts",

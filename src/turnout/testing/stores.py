@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from turnout.core.events import Entry, Event, RunEnded, RunStarted, VerdictGiven
 from turnout.core.govern.closing import MadeCalls, StoredResponse
@@ -12,6 +13,7 @@ from turnout.core.ids import RequestId, RunId, SessionId, ToolCallId
 from turnout.core.inference import TaskKind
 from turnout.core.receipts import Receipt
 from turnout.core.runs import RunRow
+from turnout.core.tasks import Task
 from turnout.core.tools import Holder
 from turnout.errors import ConflictError, NotFoundError, StaleEpochError, StoreError
 
@@ -200,6 +202,18 @@ class MemoryRecordStore:
         self._entries[run_id] = [Entry(run_id, 1, at, first)]
         return 1
 
+    def open_line(self, run_id: RunId, task: Task, at: datetime) -> None:
+        """Make the line of an ordered run, whose record nobody has begun."""
+        self._rows[run_id] = RunRow(
+            run_id, task.prompt, task.repository, "", at, None, None, None, 0, "queued"
+        )
+        self._entries[run_id] = []
+
+    def set_line(self, run_id: RunId, **fields: Any) -> RunRow:
+        """Change a run's line and return it."""
+        self._rows[run_id] = replace(self._rows[run_id], **fields)
+        return self._rows[run_id]
+
     async def take_over(self, run_id: RunId) -> int:
         """Return a new epoch; appends under an older one are refused from now on."""
         row = await self.row(run_id)
@@ -218,12 +232,21 @@ class MemoryRecordStore:
         if row.ended_at is not None:
             raise StoreError(f"Run {run_id} has ended; its record is closed.")
         if isinstance(event, RunEnded):
-            self._rows[run_id] = replace(row, ended_at=at, outcome=event.outcome)
+            state = None if row.state is None else "ended"
+            self.set_line(run_id, ended_at=at, outcome=event.outcome, state=state)
+        elif isinstance(event, RunStarted):
+            self.set_line(run_id, started_at=at, base_commit=event.base_commit)
         elif isinstance(event, VerdictGiven):
             self._rows[run_id] = replace(row, verdict=event.verdict.name)
         entry = Entry(run_id, len(self._entries[run_id]) + 1, at, event)
         self._entries[run_id].append(entry)
         return entry
+
+    async def append_all(
+        self, run_id: RunId, epoch: int, together: Sequence[Event], at: datetime
+    ) -> Sequence[Entry]:
+        """Add events, all or none; the errors are those of `append`."""
+        return [await self.append(run_id, epoch, event, at) for event in together]
 
     async def entries(self, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
         """Return a record from after `after`, in order; `NotFoundError` where there is none."""
@@ -232,7 +255,8 @@ class MemoryRecordStore:
 
     async def rows(self, *, limit: int = 50) -> Sequence[RunRow]:
         """Return the newest runs first."""
-        return tuple(reversed(self._rows.values()))[:limit]
+        begun = [row for row in self._rows.values() if self._entries[row.run_id]]
+        return tuple(reversed(begun))[:limit]
 
     async def row(self, run_id: RunId) -> RunRow:
         """Return one run's line; `NotFoundError` where there is none."""

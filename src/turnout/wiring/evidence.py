@@ -24,7 +24,7 @@ from turnout.store.evidence import EvidenceStore
 from turnout.store.probes import ProbesStore
 from turnout.wiring.accounts import open_accounts
 from turnout.wiring.sources import known_catalog
-from turnout.wiring.state import DATABASE, state_folder_of
+from turnout.wiring.state import database_of
 
 __all__ = ["Probed", "keep_qualities", "probe_models"]
 
@@ -53,7 +53,7 @@ async def probe_models(
     clock = SystemClock()
     accounts = open_accounts(settings.catalog, clock)
     async with (
-        open_database(state_folder_of(settings) / DATABASE) as database,
+        open_database(database_of(settings)) as database,
         HttpUpstream(clock, accounts) as upstream,
     ):
         if not settings.catalog.deployments and settings.endpoint is None:
@@ -72,7 +72,7 @@ async def probe_models(
 
 async def keep_qualities(settings: Settings, results: Sequence[QualityResult]) -> None:
     """Keep what an evaluation showed, for decisions to come."""
-    async with open_database(state_folder_of(settings) / DATABASE) as database:
+    async with open_database(database_of(settings)) as database:
         store = EvidenceStore(database)
         for result in results:
             await store.put_quality(result)

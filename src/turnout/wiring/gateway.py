@@ -9,11 +9,13 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
+from turnout.agent.base import ModelClient
 from turnout.core.clock import Clock
 from turnout.core.govern.happenings import deployment_unhealthy
 from turnout.core.ids import DeploymentId, ProviderName
 from turnout.core.policies import Policy
 from turnout.core.receipts import Receipt
+from turnout.errors import ModelUnavailableError
 from turnout.gateway.access import Authenticate
 from turnout.gateway.app import build_app
 from turnout.gateway.catalog import Catalog, ToolSupport
@@ -22,6 +24,7 @@ from turnout.gateway.measure.circuits import Circuits
 from turnout.gateway.measure.keeping import EvidenceKeeper
 from turnout.gateway.measure.live import LiveEvidence
 from turnout.gateway.measure.settle import Settled, evidence_keys, settle
+from turnout.gateway.measure.unavailable import no_tool_support
 from turnout.gateway.measure.warm import WarmCaches
 from turnout.gateway.notices.notices import Notices
 from turnout.gateway.policy.book import PolicyBook
@@ -40,7 +43,7 @@ from turnout.gateway.stages.serving import Serving
 from turnout.gateway.wire.shapes import CHAT, HEARD, MESSAGES, RESPONSES, SPOKEN
 from turnout.localmodel.models import find_installed, models_folder
 from turnout.localmodel.serve import LocalServer
-from turnout.runs.ports import Report
+from turnout.runs.ports import ModelAccess, Report, StrategyName
 from turnout.settings import Settings, secret_value
 from turnout.store.affinity import AffinityStore
 from turnout.store.books import BooksStore
@@ -58,6 +61,7 @@ from turnout.wiring.sources import (
     adjusted,
     check_keys,
     check_names,
+    choose,
     in_force,
     known_catalog,
     local_catalog,
@@ -67,7 +71,7 @@ from turnout.wiring.sources import (
 from turnout.wiring.state import keep_house
 from turnout.wiring.usage import open_notices
 
-__all__ = ["Ground", "Site", "app_of", "ground_of", "site_of"]
+__all__ = ["Ground", "Site", "access_for", "app_of", "ground_of", "site_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,3 +265,56 @@ async def _local_catalog(ground: Ground, report: Report, tools: ToolSupport) -> 
     report(f"starting the local model {installed.model.name}")
     server = await ground.stack.enter_async_context(LocalServer(installed.path))
     return local_catalog(server.model_name, server.base_url, tools)
+
+
+def access_for(settings: Settings, site: Site) -> Callable[[ModelClient], ModelAccess]:
+    """Return what makes access of a client of the site's gateway.
+
+    `ModelUnavailableError` where no model can do the job.
+    """
+    return partial(
+        ModelAccess,
+        strategy=_strategy(settings, site),
+        warnings=_warnings(settings, site),
+        escalated=_escalated(settings, site),
+    )
+
+
+def _strategy(settings: Settings, site: Site) -> StrategyName:
+    settled = site.settled
+    try:
+        return choose(settings, settled.catalog, site.measures.evidence.snapshot())
+    except ModelUnavailableError:
+        if [result.tools for result in settled.results] == ["absent"]:
+            (result,) = settled.results
+            deployment = settled.catalog.deployment(result.deployment)
+            if deployment is not None:
+                provider = settled.catalog.providers[deployment.provider]
+                raise no_tool_support(result, provider) from None
+        raise
+
+
+def _escalated(settings: Settings, site: Site) -> StrategyName | None:
+    """Return the strategy for what serves act steps that are routed for quality."""
+    evidence = site.measures.evidence.snapshot()
+    try:
+        return choose(settings, site.settled.catalog, evidence, "quality")
+    except ModelUnavailableError:
+        return None
+
+
+def _warnings(settings: Settings, site: Site) -> tuple[str, ...]:
+    unpriced = [d.id for d in site.settled.catalog.deployments if d.price is None]
+    warnings = [f"{error.message} {error.mend}" for error in site.settled.failures.values()]
+    catalog = site.settled.catalog
+    used = dict.fromkeys(d.provider for d in catalog.deployments)
+    warnings += [
+        f"{name} is left out: {catalog.providers[name].unset_key} is not set."
+        for name in used
+        if catalog.providers[name].unset_key
+    ]
+    if unpriced and settings.policy.session.max_spend is not None:
+        warnings.append(
+            f"The price of {', '.join(unpriced)} is unknown: no cap on spend can count it."
+        )
+    return tuple(warnings)

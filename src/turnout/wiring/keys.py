@@ -10,7 +10,7 @@ from turnout.settings import Settings
 from turnout.store.database import open_database
 from turnout.store.keys import KeysStore
 from turnout.store.policies import PoliciesStore
-from turnout.wiring.state import DATABASE, state_folder_of
+from turnout.wiring.state import database_of
 
 __all__ = ["open_keys"]
 
@@ -18,7 +18,7 @@ __all__ = ["open_keys"]
 @asynccontextmanager
 async def open_keys(settings: Settings) -> AsyncIterator[KeyDesk]:
     """Open the desk where keys are made and changed."""
-    async with open_database(state_folder_of(settings) / DATABASE) as database:
+    async with open_database(database_of(settings)) as database:
         store = PoliciesStore(database)
 
         async def names() -> Collection[str]:

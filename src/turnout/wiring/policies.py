@@ -25,7 +25,7 @@ from turnout.store.policies import PoliciesStore
 from turnout.store.probes import ProbesStore
 from turnout.store.tools import ToolsStore
 from turnout.wiring.sources import adjusted, known_catalog
-from turnout.wiring.state import DATABASE, state_folder_of
+from turnout.wiring.state import database_of
 
 __all__ = ["PolicyOffice", "open_explainer", "open_policies"]
 
@@ -43,7 +43,7 @@ class PolicyOffice:
 async def open_policies(settings: Settings) -> AsyncIterator[PolicyOffice]:
     """Open the policies of the store; a gateway that runs sees changes within a second."""
     clock = SystemClock()
-    async with open_database(state_folder_of(settings) / DATABASE) as database:
+    async with open_database(database_of(settings)) as database:
         store = PoliciesStore(database)
         desk = PolicyDesk(store, settings.catalog, clock, own=settings.policies)
         yield PolicyOffice(desk, ToolsStore(database), clock)
@@ -54,7 +54,7 @@ async def open_explainer(settings: Settings) -> AsyncIterator[Explainer]:
     """Open what explains decisions; no model is called, and what was never probed is unknown."""
     clock = SystemClock()
     async with (
-        open_database(state_folder_of(settings) / DATABASE) as database,
+        open_database(database_of(settings)) as database,
         HttpUpstream(clock) as upstream,
     ):
         book = PolicyBook(

@@ -17,15 +17,16 @@ from turnout.agent.explain import explain
 from turnout.agent.loop import LoopStrategy
 from turnout.agent.repair import RepairStrategy
 from turnout.agent.review import ReviewSubject, review
+from turnout.agent.tools.surfaces import surface_of
 from turnout.core.clock import Clock, SystemClock
 from turnout.core.events import Event
 from turnout.core.runs import TestReport
+from turnout.core.tasks import SurfaceName
 from turnout.errors import ModelUnavailableError, TurnoutError
 from turnout.gateway.access import Authenticate, open_access
 from turnout.gateway.catalog import Provider
 from turnout.gateway.evidence import Snapshot
 from turnout.gateway.measure.settle import discover
-from turnout.gateway.measure.unavailable import no_tool_support
 from turnout.gateway.providers.http import HttpUpstream
 from turnout.gateway.server import serve
 from turnout.localmodel.models import find_installed, models_folder
@@ -33,7 +34,7 @@ from turnout.runs.owners import FileOwners, close_abandoned
 from turnout.runs.ports import Explanation, ModelAccess, Report, StrategyName
 from turnout.runs.service import RunService
 from turnout.runs.worker import Effort, Workshop
-from turnout.sandbox.base import Sandbox
+from turnout.sandbox.base import Sandbox, SandboxDriver
 from turnout.sandbox.repository import resolve
 from turnout.sandbox.setup.manifests import changed_manifests, may_declare
 from turnout.sandbox.steering import read_steering
@@ -42,7 +43,7 @@ from turnout.settings import Endpoint, Settings
 from turnout.store.database import Database, open_database
 from turnout.store.record import RecordStore
 from turnout.wiring.connections import open_servers
-from turnout.wiring.gateway import Site, app_of, ground_of, site_of
+from turnout.wiring.gateway import access_for, app_of, ground_of, site_of
 from turnout.wiring.sandboxes import check_egress, open_sandboxes, run_egress
 from turnout.wiring.sources import (
     NO_MODEL,
@@ -52,13 +53,14 @@ from turnout.wiring.sources import (
     known_catalog,
     provider_of,
 )
-from turnout.wiring.state import DATABASE, state_folder_of
+from turnout.wiring.state import database_of
 
 __all__ = [
     "ModelSource",
     "examine_models",
     "list_models",
     "open_service",
+    "workshop_of",
 ]
 
 _EXAMINED_SECONDS: Final = 10.0
@@ -85,24 +87,28 @@ async def open_service(settings: Settings, report: Report) -> AsyncIterator[RunS
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         check_egress(settings)
-        folder = state_folder_of(settings)
-        database = await stack.enter_async_context(open_database(folder / DATABASE))
+        database = await stack.enter_async_context(open_database(database_of(settings)))
         driver = await stack.enter_async_context(open_sandboxes(settings))
-        workshop = Workshop(
-            driver=driver,
-            agent=_Agent(settings.agent, clock),
-            suite=_Suite(settings.agent.own_test_timeout, settings.test_paths),
-            limits=settings.limits,
-            clock=clock,
-            owners=FileOwners(settings.home / "running"),
-            egress=partial(run_egress, settings),
-            effort=_effort(settings.agent),
-            test_paths=settings.test_paths,
-        )
+        workshop = workshop_of(settings, driver, clock)
         store = RecordStore(database)
         await close_abandoned(store, workshop.owners, clock)
         models = _Models(settings, database, clock, stack)
         yield RunService(store, workshop, models, resolve, report)
+
+
+def workshop_of(settings: Settings, driver: SandboxDriver, clock: Clock) -> Workshop:
+    """Return what runs are worked on with."""
+    return Workshop(
+        driver=driver,
+        agent=_Agent(settings.agent, clock),
+        suite=_Suite(settings.agent.own_test_timeout, settings.test_paths),
+        limits=settings.limits,
+        clock=clock,
+        owners=FileOwners(settings.home / "running"),
+        egress=partial(run_egress, settings),
+        effort=_effort(settings.agent),
+        test_paths=settings.test_paths,
+    )
 
 
 async def list_models(endpoint: Endpoint, *, seconds: float) -> tuple[str, ...]:
@@ -218,6 +224,10 @@ class _Agent:
             servers=self._servers,
         )
 
+    def writes(self, surface: SurfaceName, tool: str) -> bool:
+        found = surface_of(surface, self._config.extra_tools).find(tool)
+        return found is None or found.writes
+
     def review(
         self, client: ModelClient, sandbox: Sandbox, subject: ReviewSubject, approver: Approver
     ) -> AsyncIterator[Event]:
@@ -288,7 +298,7 @@ class _Models:
         stack = self._stack
         ground = await ground_of(self._settings, self._database, self._clock, stack)
         site = await site_of(ground, report, "absent")
-        strategy = _strategy(ground.settings, site)
+        access_by = access_for(ground.settings, site)
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turnout-"))
         uds = Path(folder) / "gateway.sock"
         bound = await stack.enter_async_context(serve(app_of(site, _private()), uds=uds))
@@ -296,50 +306,9 @@ class _Models:
             base_url=f"{bound.base_url}/v1", uds=uds, api_key="", clock=self._clock
         )
         await stack.enter_async_context(client)
-        warnings = _warnings(ground.settings, site)
-        return ModelAccess(client, strategy, warnings, _escalated(ground.settings, site))
+        return access_by(client)
 
 
 def _private() -> Authenticate:
     """Admit whoever reaches the socket: its folder is closed to all other users."""
     return open_access(name="agent")
-
-
-def _strategy(settings: Settings, site: Site) -> StrategyName:
-    settled = site.settled
-    try:
-        return choose(settings, settled.catalog, site.measures.evidence.snapshot())
-    except ModelUnavailableError:
-        if [result.tools for result in settled.results] == ["absent"]:
-            (result,) = settled.results
-            deployment = settled.catalog.deployment(result.deployment)
-            if deployment is not None:
-                provider = settled.catalog.providers[deployment.provider]
-                raise no_tool_support(result, provider) from None
-        raise
-
-
-def _escalated(settings: Settings, site: Site) -> StrategyName | None:
-    """Return the strategy for what serves act steps that are routed for quality."""
-    evidence = site.measures.evidence.snapshot()
-    try:
-        return choose(settings, site.settled.catalog, evidence, "quality")
-    except ModelUnavailableError:
-        return None
-
-
-def _warnings(settings: Settings, site: Site) -> tuple[str, ...]:
-    unpriced = [d.id for d in site.settled.catalog.deployments if d.price is None]
-    warnings = [f"{error.message} {error.mend}" for error in site.settled.failures.values()]
-    catalog = site.settled.catalog
-    used = dict.fromkeys(d.provider for d in catalog.deployments)
-    warnings += [
-        f"{name} is left out: {catalog.providers[name].unset_key} is not set."
-        for name in used
-        if catalog.providers[name].unset_key
-    ]
-    if unpriced and settings.policy.session.max_spend is not None:
-        warnings.append(
-            f"The price of {', '.join(unpriced)} is unknown: no cap on spend can count it."
-        )
-    return tuple(warnings)

@@ -17,7 +17,7 @@ from turnout.store.replies import RepliesStore
 from turnout.store.responses import ResponsesStore
 from turnout.store.turns import TurnsStore
 
-__all__ = ["DATABASE", "keep_house", "open_records", "state_folder_of"]
+__all__ = ["DATABASE", "database_of", "keep_house", "open_records", "state_folder_of"]
 
 DATABASE: Final = "turnout.db"
 """The database's name in it."""
@@ -44,10 +44,15 @@ def state_folder_of(settings: Settings) -> Path:
     return home
 
 
+def database_of(settings: Settings) -> Path | str:
+    """Return where the database is: the one that is named, else a file in the state folder."""
+    return settings.database or state_folder_of(settings) / DATABASE
+
+
 @asynccontextmanager
 async def open_records(settings: Settings) -> AsyncIterator[RunRecords]:
     """Open the records of past runs."""
-    async with open_database(state_folder_of(settings) / DATABASE) as database:
+    async with open_database(database_of(settings)) as database:
         yield RunRecords(RecordStore(database))
 
 

@@ -17,7 +17,7 @@ from turnout.store.notices import NoticesStore
 from turnout.store.tools import ToolsStore
 from turnout.store.usage import UsageStore
 from turnout.store.webhooks import WebhooksStore
-from turnout.wiring.state import DATABASE, state_folder_of
+from turnout.wiring.state import database_of
 
 __all__ = ["UsageOffice", "open_notices", "open_usage", "usage_office"]
 
@@ -36,7 +36,7 @@ class UsageOffice:
 @asynccontextmanager
 async def open_usage(settings: Settings) -> AsyncIterator[UsageOffice]:
     """Open what the requests of this machine's gateways left, whether or not one serves."""
-    async with open_database(state_folder_of(settings) / DATABASE) as database:
+    async with open_database(database_of(settings)) as database:
         yield usage_office(database, SystemClock())
 
 

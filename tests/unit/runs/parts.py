@@ -128,7 +128,9 @@ class Driver:
         self.specs.append(spec)
         return BaseRef("base", COMMIT, tuple(text for _, text in spec.manifests))
 
-    async def create(self, run_id: RunId, base: BaseRef, limits: Limits, *, egress: Egress) -> Box:
+    async def create(
+        self, run_id: RunId, base: BaseRef, limits: Limits, *, egress: Egress, layer: object = None
+    ) -> Box:
         """Return a new box; there is never more than one open."""
         assert all("close" in box.did for box in self.boxes), "one sandbox at a time"
         reaches = egress.rules[0].host if egress.rules else ""

@@ -40,12 +40,30 @@ async def test_what_was_written_is_there_when_opened_again(tmp_path):
         assert await database.read(keys) == ["a"]
 
 
-@pytest.mark.parametrize("where", ["", ":memory:", "mysql://somewhere/x"])
-async def test_a_place_that_is_no_file_is_refused(where):
-    """Before anything is created."""
-    with pytest.raises(ConfigError, match="Give the path of a file"):
+@pytest.mark.parametrize("where", ["", ":memory:", "mysql://ann:s3cret@somewhere/x"])
+async def test_a_place_that_is_no_database_of_ours_is_refused(where):
+    """Before anything is created; no password is shown."""
+    with pytest.raises(ConfigError, match="Give the path of a file") as raised:
         async with open_database(where):
             pass
+    assert "s3cret" not in str(raised.value)
+
+
+async def test_a_server_that_is_not_there_is_named_without_its_password(tmp_path):
+    """With what is wrong."""
+    where = f"postgresql://ann:s3cret@/turnout?host={tmp_path}"
+    with pytest.raises(StoreError, match="postgresql") as raised:
+        async with open_database(where, busy_timeout=1.0):
+            pass
+    assert "s3cret" not in str(raised.value)
+
+
+async def test_a_url_that_cannot_be_read_is_refused():
+    """It may hold a password, so it is not shown."""
+    with pytest.raises(ConfigError, match="cannot be read") as raised:
+        async with open_database("postgresql://ann:s3cret@host:port/x"):
+            pass
+    assert "s3cret" not in str(raised.value)
 
 
 async def test_a_failing_write_leaves_its_neighbours_alone(tmp_path):

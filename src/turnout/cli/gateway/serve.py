@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,9 +18,9 @@ from turnout.cli.terminal import safe
 from turnout.core.receipts import Receipt
 from turnout.gateway.server import hold_many_connections
 from turnout.settings import Settings, secret_named
-from turnout.wiring.served import open_gateway
+from turnout.wiring.serving.gateway import OpenGateway, open_gateway
 
-__all__ = ["command"]
+__all__ = ["command", "report_line", "serve_until_stopped"]
 
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -72,30 +73,42 @@ def command(*, host: str, port: int, key_env: str | None, quiet: bool, config: P
 async def _serve(
     settings: Settings, place: _Place, on_receipt: Callable[[Receipt], None] | None
 ) -> None:
-    """Serve until a signal comes; one that comes before we serve ends the opening at once."""
+    opening = open_gateway(
+        settings,
+        host=place.host,
+        port=place.port,
+        key=place.key,
+        report=report_line,
+        on_receipt=on_receipt,
+    )
+    await serve_until_stopped(opening, "Gateway")
+
+
+async def serve_until_stopped(
+    opening: AbstractAsyncContextManager[OpenGateway], what: str, *more: str
+) -> None:
+    """Serve until a signal comes; one that comes before we serve ends the opening at once.
+
+    `what` is there then; `more` lines are printed below its address.
+    """
     serving = False
     main = asyncio.current_task()
     if main is None:
         raise RuntimeError("runs inside a task")
     for number in _STOPPING:
         asyncio.get_running_loop().add_signal_handler(number, main.cancel)
-
-    def report(text: str) -> None:
-        click.echo(safe(text), err=True)
-
     try:
-        async with open_gateway(
-            settings,
-            host=place.host,
-            port=place.port,
-            key=place.key,
-            report=report,
-            on_receipt=on_receipt,
-        ) as gateway:
-            click.echo(f"Gateway: {gateway.base_url}/v1")
-            click.echo(safe(f"Models: auto, {', '.join(gateway.models)}"))
+        async with opening as gateway:
+            click.echo(f"{what}: {gateway.base_url}/v1")
+            for line in (f"Models: auto, {', '.join(gateway.models)}", *more):
+                click.echo(safe(line))
             serving = True
             await asyncio.Event().wait()
     except asyncio.CancelledError:
         if not serving:
             raise KeyboardInterrupt from None
+
+
+def report_line(text: str) -> None:
+    """Tell the person who waits."""
+    click.echo(safe(text), err=True)

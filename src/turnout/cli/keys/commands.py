@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -12,7 +12,7 @@ from turnout.cli.keys.values import EXPIRY, LIMIT, SPEND, Wanted
 from turnout.cli.options import config_option, json_option, read_settings, say_json
 from turnout.cli.terminal import safe
 from turnout.core.clock import SystemClock
-from turnout.core.govern.keys import KeyLimits, KeyRecord
+from turnout.core.govern.keys import KeyLimits, KeyRecord, Role
 from turnout.gateway.keys.desk import KeyDesk
 from turnout.wiring.keys import open_keys
 
@@ -33,6 +33,12 @@ def _settings_of_a_key(command: Command) -> Command:
                 multiple=True,
                 metavar="NAME",
                 help="Its policy; given again: others that a request may choose.",
+            ),
+            click.option(
+                "--role",
+                type=click.Choice(get_args(Role)),
+                help="models: asks models only; viewer: reads the project's runs; member: submits "
+                "and cancels runs too; approver: also decides on approvals.",
             ),
             click.option("--requests-per-minute", type=LIMIT, help="Or `none`."),
             click.option("--concurrency", type=LIMIT, help="Requests at once, or `none`."),

@@ -11,7 +11,7 @@ from turnout.gateway.keys.desk import state_of
 
 __all__ = ["key_json", "key_lines"]
 
-_HEAD = ("NAME", "KEY", "PROJECT", "POLICIES", "LIMITS", "STATE")
+_HEAD = ("NAME", "KEY", "PROJECT", "ROLE", "POLICIES", "LIMITS", "STATE")
 
 
 def key_json(record: KeyRecord, now: datetime) -> JsonObject:
@@ -25,6 +25,7 @@ def key_json(record: KeyRecord, now: datetime) -> JsonObject:
         "concurrency": limits.concurrency,
         "spend_per_day_micros": limits.spend_per_day,
         "admin": record.admin,
+        "role": record.role,
         "hint": record.hint,
         "state": state_of(record, now),
         "created_at": record.created_at.isoformat(),
@@ -47,7 +48,8 @@ def _row(record: KeyRecord, now: datetime) -> tuple[str, ...]:
     if state == "active" and record.expires_at is not None:
         state = f"until {record.expires_at:%Y-%m-%d %H:%M}"
     name = f"{record.name} (admin)" if record.admin else record.name
-    cells = (name, record.hint, record.project, ", ".join(record.policies), _limits(record), state)
+    held, may_use = (name, record.hint, record.project, record.role), ", ".join(record.policies)
+    cells = (*held, may_use, _limits(record), state)
     return tuple(safe(cell) for cell in cells)
 
 

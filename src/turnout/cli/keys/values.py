@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeVar
 
 import click
 
-from turnout.core.govern.keys import KeyLimits, KeyRecord
+from turnout.core.govern.keys import KeyLimits, KeyRecord, Role
 from turnout.core.money import Micros, usd_to_micros
 
 __all__ = ["EXPIRY", "LIMIT", "SPEND", "Wanted"]
@@ -90,6 +90,7 @@ class Wanted:
     spend_per_day: Micros | Literal["none"] | None
     expires: datetime | Literal["none"] | None
     admin: bool | None
+    role: Role | None
 
     def of(self, record: KeyRecord) -> KeyRecord:
         """Return a record with that."""
@@ -105,6 +106,7 @@ class Wanted:
             ),
             expires_at=_said(self.expires, record.expires_at),
             admin=record.admin if self.admin is None else self.admin,
+            role=record.role if self.role is None else self.role,
         )
 
 

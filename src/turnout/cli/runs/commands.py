@@ -12,13 +12,25 @@ from turnout.cli.progress import Story
 from turnout.cli.report import closing_text, exit_code, judged_text, result_json, screen_of
 from turnout.cli.run.deliver import Destination
 from turnout.cli.runs.full import entry_text
+from turnout.cli.runs.remote import (
+    approve,
+    cancel,
+    follow,
+    reject,
+    remote_entries,
+    remote_rows,
+    retry,
+    row_line,
+    server_option,
+    submit,
+)
 from turnout.cli.terminal import coloured_diff, safe, takes_colour
 from turnout.core.events import Entry
 from turnout.core.json import JsonObject
 from turnout.core.runs import RunRow
 from turnout.runs.delivery import OutputFolder
 from turnout.runs.summary import RunResult, fold
-from turnout.settings import Settings
+from turnout.settings import Settings, service_address
 from turnout.wiring.state import open_records
 
 __all__ = ["command"]
@@ -32,21 +44,38 @@ _PROMPT_SHOWN = 60
     "  turnout runs list\n"
     "  turnout runs show run-3f\n"
     "  turnout runs show run-3f --full | less\n"
-    "  turnout runs diff run-3f | git apply",
+    "  turnout runs diff run-3f | git apply\n"
+    '  turnout runs submit "fix the failing test" --repo shop --follow',
 )
 def command() -> None:
-    """List past runs, show one, print its diff.
+    """List past runs, show one, print its diff; order runs of a service.
 
-    A run is named by its id or by the start of it; without one, the newest is meant.
+    A run is named by its id or by the start of it; without one, the newest is meant. `list`,
+    `show` and `diff` read this machine's records, or with --server or TURNOUT_SERVER those of a
+    service; the others ask a service, by default the one on this machine. The key for it is in
+    TURNOUT_API_KEY.
     """
+
+
+for _remote in (submit, follow, cancel, approve, reject, retry):
+    command.add_command(_remote)
 
 
 @command.command("list")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
+@server_option
 @json_option
 @config_option
-def _list(*, limit: int, as_json: bool, config: Path | None) -> int:
+def _list(*, limit: int, server: str | None, as_json: bool, config: Path | None) -> int:
     """List the newest runs."""
+    address = service_address(server)
+    if address is not None:
+        listed = asyncio.run(remote_rows(address, limit))
+        if as_json:
+            say_json({"runs": listed})
+        for one in () if as_json else listed:
+            click.echo(row_line(one))
+        return 0
     rows = asyncio.run(_rows(read_settings(config), limit))
     if as_json:
         say_json({"runs": [_row_json(row) for row in rows]})
@@ -66,14 +95,21 @@ def _list(*, limit: int, as_json: bool, config: Path | None) -> int:
     metavar="DIR",
     help="Write patch.diff, explanation.md, record.jsonl and summary.json.",
 )
+@server_option
 @json_option
 @config_option
 def _show(
-    *, run_id: str | None, full: bool, output: Path | None, as_json: bool, config: Path | None
+    *,
+    run_id: str | None,
+    full: bool,
+    output: Path | None,
+    server: str | None,
+    as_json: bool,
+    config: Path | None,
 ) -> int:
     """Show what a run did, step by step, and how it ended."""
     settings = read_settings(config)
-    entries = asyncio.run(_entries(settings, run_id))
+    entries = asyncio.run(_entries(settings, run_id, server))
     result = fold(entries)
     if output is not None:
         return asyncio.run(_write(result, entries, output, as_json=as_json))
@@ -113,12 +149,13 @@ async def _write(
 
 @command.command("diff")
 @click.argument("run_id", required=False)
+@server_option
 @json_option
 @config_option
-def _diff(*, run_id: str | None, as_json: bool, config: Path | None) -> int:
+def _diff(*, run_id: str | None, server: str | None, as_json: bool, config: Path | None) -> int:
     """Print a run's diff: exact bytes for `git apply`, colours on a terminal."""
     settings = read_settings(config)
-    result = fold(asyncio.run(_entries(settings, run_id)))
+    result = fold(asyncio.run(_entries(settings, run_id, server)))
     data = result.patch.diff
     if as_json:
         say_json({"run_id": result.run_id, "diff": data.decode(errors="backslashreplace")})
@@ -135,7 +172,10 @@ async def _rows(settings: Settings, limit: int) -> list[RunRow]:
         return list(await records.rows(limit=limit))
 
 
-async def _entries(settings: Settings, run_id: str | None) -> list[Entry]:
+async def _entries(settings: Settings, run_id: str | None, server: str | None) -> Sequence[Entry]:
+    address = service_address(server)
+    if address is not None:
+        return await remote_entries(address, run_id)
     async with open_records(settings) as records:
         return list(await records.entries(run_id))
 

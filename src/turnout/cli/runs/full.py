@@ -11,6 +11,7 @@ from turnout.core.events import (
     ApprovalGiven,
     AttemptChosen,
     AttemptStarted,
+    CheckpointMade,
     ConnectionsAsked,
     Entry,
     Event,
@@ -27,6 +28,7 @@ from turnout.core.events import (
     ResourcesUsed,
     Reviewed,
     RunEnded,
+    RunResumed,
     RunStarted,
     StepStarted,
     TestsRan,
@@ -42,6 +44,7 @@ from turnout.core.runs import TestReport
 __all__ = ["entry_text"]
 
 _Decision = ApprovalAsked | ApprovalGiven | AttemptStarted | AttemptChosen | PlanUpdated | Reviewed
+_Lasting = RunResumed | CheckpointMade
 _Fact = (
     RunStarted
     | WorkspaceReady
@@ -88,6 +91,8 @@ _StepEvent = (
 def _parts(event: Event) -> Iterable[Part]:
     if isinstance(event, _Decision):
         return _decision_parts(event)
+    if isinstance(event, _Lasting):
+        return _lasting_parts(event)
     return _work_parts(event) if isinstance(event, _Work) else _fact_parts(event)
 
 
@@ -130,6 +135,18 @@ def _fact_parts(event: _Fact) -> Iterable[Part]:
             return [("text", event.text)]
         case _:
             assert_never(event)
+
+
+def _lasting_parts(event: _Lasting) -> Iterable[Part]:
+    match event:
+        case RunResumed():
+            return [("segment", event.segment), ("worker", event.worker)]
+        case CheckpointMade():
+            return [
+                ("layer", event.layer),
+                ("bytes", event.size_bytes),
+                ("seconds", f"{event.seconds:.3f}"),
+            ]
 
 
 def _decision_parts(event: _Decision) -> Iterable[Part]:

@@ -2,11 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from turnout.core.money import Micros
 
-__all__ = ["KeyEntry", "KeyLimits", "KeyRecord"]
+__all__ = ["KeyEntry", "KeyLimits", "KeyRecord", "Role"]
+
+Role = Literal["models", "viewer", "member", "approver"]
+"""What a key may do: ask models and nothing else; read the runs of its project and ask no model;
+ask models, and read, submit and cancel runs; all that, and decide on calls that wait for a person.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ class KeyRecord:
     hint: str
     """The first and last characters, by which people recognise it."""
     admin: bool = False
+    role: Role = "models"
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from turnout.core.govern.keys import KeyLimits, KeyRecord
+from turnout.core.govern.keys import KeyLimits, KeyRecord, Role
 from turnout.core.money import Micros
 from turnout.errors import UsageError
 from turnout.gateway.admin.callers import AdminDep, CallerDep, admin_required
@@ -46,6 +46,7 @@ class KeyIn(_Body):
     concurrency: _Count | None = None
     spend_per_day_micros: _Spend | None = None
     admin: bool = False
+    role: Role = "models"
     expires_at: AwareDatetime | None = None
 
 
@@ -58,6 +59,7 @@ class KeyChange(_Body):
     concurrency: _Count | None = None
     spend_per_day_micros: _Spend | None = None
     admin: bool | None = None
+    role: Role | None = None
     expires_at: AwareDatetime | None = None
 
     def of(self, record: KeyRecord) -> KeyRecord:
@@ -69,6 +71,7 @@ class KeyChange(_Body):
             project=record.project if self.project is None else self.project,
             policies=record.policies if self.policies is None else tuple(self.policies),
             admin=record.admin if self.admin is None else self.admin,
+            role=record.role if self.role is None else self.role,
             expires_at=self.expires_at if "expires_at" in given else record.expires_at,
             limits=KeyLimits(
                 self.requests_per_minute
@@ -92,6 +95,7 @@ class KeyOut(BaseModel):
     concurrency: int | None
     spend_per_day_micros: int | None
     admin: bool
+    role: Role
     hint: str = Field(description="The first and the last characters of the key.")
     state: KeyState
     created_at: datetime
@@ -110,6 +114,7 @@ class KeyOut(BaseModel):
             concurrency=limits.concurrency,
             spend_per_day_micros=limits.spend_per_day,
             admin=record.admin,
+            role=record.role,
             hint=record.hint,
             state=state_of(record, now),
             created_at=record.created_at,
@@ -157,6 +162,7 @@ def keys_router(desk: KeyDesk) -> APIRouter:
             created_at=desk.now(),
             hint="",
             admin=body.admin,
+            role=body.role,
             expires_at=_in_utc(body.expires_at),
         )
         issued = await desk.create(wanted)

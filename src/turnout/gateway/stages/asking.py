@@ -1,7 +1,10 @@
 """One request as each deployment is asked it."""
 
+import hashlib
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
+
+import orjson
 
 from turnout.core.json import JsonObject
 from turnout.gateway.catalog import Catalog, Deployment, Provider
@@ -69,10 +72,25 @@ class Asking:
             request = not_streamed(request)
         if provider.shape == request.shape:
             body = shape.prepare(request, deployment, None)
-            return Asked(shape, provider, deployment, request, body, request.headers, whole)
+            headers: Mapping[str, str] = {**request.headers, **self._once(deployment, body)}
+            return Asked(shape, provider, deployment, request, body, headers, whole)
         body = shape.prepare(request, deployment, self._told(deployment))
         sent = replace(request, body=body)
-        return Asked(shape, provider, deployment, sent, body, {}, whole)
+        headers = self._once(deployment, body)
+        return Asked(shape, provider, deployment, sent, body, headers, whole)
+
+    def _once(self, deployment: Deployment, body: JsonObject) -> Mapping[str, str]:
+        """Return the key under which a deployment is asked the same, however often.
+
+        Where we end between its answer and our receipt, it can know what it has answered. Clients
+        of ours that chose the same key share none there.
+        """
+        key = self._request.idempotency_key
+        if key is None:
+            return {}
+        told = [self._trail.caller.key, key, deployment.id, body]
+        digest = hashlib.sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return {"idempotency-key": f"turnout-{digest[:40]}"}
 
     def _told(self, deployment: Deployment) -> Conversation:
         if self._said is None:

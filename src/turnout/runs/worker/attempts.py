@@ -1,6 +1,7 @@
 """The attempts of a run, each in a workspace and a conversation of its own."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -8,25 +9,30 @@ from turnout.agent.base import Brief
 from turnout.core.events import (
     AttemptChosen,
     AttemptStarted,
+    CheckpointMade,
+    Event,
     LoopEnded,
     Notice,
     PatchMade,
     VerdictGiven,
 )
 from turnout.core.runs import Patch
-from turnout.errors import SandboxError, SandboxUnavailableError
+from turnout.errors import SandboxError, SandboxUnavailableError, StoreError
 from turnout.runs.ports import StrategyName
+from turnout.runs.stop import ParkedError
 from turnout.runs.worker.choosing import Tried, best, is_accepted
 from turnout.runs.worker.follow import Follower
 from turnout.runs.worker.judging import Opening, test_patch, verdict_on
 from turnout.runs.worker.lessons import lessons
+from turnout.runs.worker.past import PastAttempt
 from turnout.runs.worker.reviewing import review_patch
 from turnout.runs.worker.workshop import Effort, Job, Site
-from turnout.sandbox.base import Egress, Sandbox
+from turnout.sandbox.base import NO_EGRESS, Egress, LayerRef, Sandbox
 from turnout.sandbox.egress.rules import rule_text
 
 __all__ = ["Result", "attempt_all"]
 
+_NOTHING: Final = Patch(b"", ())
 _DIFF_SECONDS: Final = 120.0
 """For comparing the workspace with its base, also after an urgent stop."""
 
@@ -55,18 +61,19 @@ class _Attempts:
         self._site = site
         self._opening = opening
         self._effort: Effort = job.shop.effort
-        self._follower = Follower(job)
+        self._follower = Follower(job, site.task.surface)
         self._tried: list[Tried] = []
 
     async def work(self) -> None:
         for number in range(1, self._effort.attempts + 1):
-            brief = self._brief(number)
-            if self._effort.attempts > 1:
-                objective = self._effort.objective_of(number)
-                await self._job.record.add(
-                    AttemptStarted(number, self._effort.attempts, objective, brief.lessons)
-                )
-            tried = await self._attempt(brief)
+            earlier = self._job.past.attempt(number)
+            if earlier is not None and not await self._can_go_on(earlier):
+                await self._job.warn("The work under way is lost; the attempt begins anew.")
+                earlier = None
+                await self._say_started(number)
+            elif earlier is None and self._effort.attempts > 1:
+                await self._say_started(number)
+            tried = await self._attempt(self._brief(number, earlier), earlier)
             self._tried.append(tried)
             if is_accepted(tried) or not await self._may_go_on(tried):
                 return
@@ -74,11 +81,36 @@ class _Attempts:
     async def choose(self) -> Result:
         chosen, why = best(self._tried)
         last = self._tried[-1]
-        if self._effort.attempts > 1:
+        past = self._job.past
+        if self._effort.attempts > 1 and past.chosen is None:
             await self._job.record.add(AttemptChosen(chosen.number, why))
-        await self._job.record.add(VerdictGiven(chosen.verdict))
+        if not past.judged:
+            await self._job.record.add(VerdictGiven(chosen.verdict))
         end = last.end if last.stopped else chosen.end
         return Result(chosen, end, self._follower.step + 1, self._strategy(chosen.number))
+
+    async def _say_started(self, number: int) -> None:
+        of, objective = self._effort.attempts, self._effort.objective_of(number)
+        told = lessons(self._tried)
+        await self._job.record.add(AttemptStarted(number, of, objective, told))
+
+    async def _can_go_on(self, earlier: PastAttempt) -> bool:
+        """Whether what an attempt had done is all kept: its workspace and its conversation."""
+        if earlier.end is not None and earlier.patch is not None:
+            return True
+        if self._strategy(earlier.number) != "loop":
+            return not earlier.work
+        agent, surface = self._job.shop.agent, self._site.task.surface
+        lost = any(agent.writes(surface, tool) for tool in earlier.written)
+        if lost or earlier.checkpoint is None:
+            return not lost
+        try:
+            layer = _layer_of(earlier.checkpoint)
+            async with self._job.sandbox(self._site.base, NO_EGRESS, layer):
+                return True
+        except SandboxError:
+            # It lies on another base, or on another machine.
+            return False
 
     async def _may_go_on(self, tried: Tried) -> bool:
         """Whether another attempt can come to something else; people are told why it cannot."""
@@ -97,7 +129,7 @@ class _Attempts:
             await self._job.record.add(Notice(f"No further attempt: {why}."))
         return not why
 
-    def _brief(self, number: int) -> Brief:
+    def _brief(self, number: int, earlier: PastAttempt | None) -> Brief:
         escalated = number > self._effort.escalate_after
         return Brief(
             run_id=self._job.record.run_id,
@@ -109,10 +141,10 @@ class _Attempts:
             test_paths=self._job.shop.test_paths,
             reachable=_reachable(self._site.egress.work),
             attempt=number,
-            lessons=lessons(self._tried),
+            lessons=earlier.lessons if earlier else lessons(self._tried),
             objective=self._effort.objective_of(number) if escalated else None,
-            first_step=self._follower.step + 1,
-            spent=self._follower.spent,
+            first_step=earlier.first_step if earlier else self._follower.step + 1,
+            spent=earlier.spent_before if earlier else self._follower.spent,
             seconds=self._follower.seconds,
         )
 
@@ -121,44 +153,69 @@ class _Attempts:
         access = self._job.access
         return access.escalated or access.strategy if escalated else access.strategy
 
-    async def _attempt(self, brief: Brief) -> Tried:
-        """Make one attempt; whatever ends it, the work so far is kept and judged."""
-        end, patch = await self._work_on(brief)
-        closing = await test_patch(self._job, self._site, self._opening, patch)
+    async def _attempt(self, brief: Brief, earlier: PastAttempt | None) -> Tried:
+        """Make one attempt, or the rest of it; whatever ends it, the work is kept and judged."""
+        if earlier is not None and earlier.end is not None and earlier.patch is not None:
+            end, patch = earlier.end, earlier.patch
+        else:
+            end, patch = await self._work_on(brief, earlier)
+        known = earlier.tests if earlier else None
+        closing = await test_patch(self._job, self._site, self._opening, patch, known)
         verdict = verdict_on(patch, self._opening, closing, self._job.shop.test_paths)
         tried = Tried(brief.attempt, end, patch, closing, verdict)
         if self._effort.review == "off" or not is_accepted(tried):
             return tried
-        review = await review_patch(self._job, self._site, self._follower, brief, tried)
+        if earlier is not None and earlier.review is not None:
+            return replace(tried, review=earlier.review)
+        begun = earlier.review_step if earlier else None
+        review = await review_patch(self._job, self._site, self._follower, brief, tried, begun)
         return replace(tried, review=review)
 
-    async def _work_on(self, brief: Brief) -> tuple[LoopEnded, Patch]:
+    async def _work_on(self, brief: Brief, earlier: PastAttempt | None) -> tuple[LoopEnded, Patch]:
         job, site = self._job, self._site
+        layer = _layer_of(earlier.checkpoint) if earlier and earlier.checkpoint else None
         try:
-            async with job.sandbox(site.base, site.egress.work) as sandbox:
-                return await self._work_in(sandbox, brief)
+            async with job.sandbox(site.base, site.egress.work, layer) as sandbox:
+                return await self._work_in(sandbox, brief, earlier)
         except (SandboxError, SandboxUnavailableError) as error:
             if not self._tried:
                 raise
             end = LoopEnded("failed", f"The sandbox failed: {error}")
             await job.record.add(end)
-            return end, Patch(b"", ())
+            return end, _NOTHING
 
-    async def _work_in(self, sandbox: Sandbox, brief: Brief) -> tuple[LoopEnded, Patch]:
-        job, name = self._job, self._strategy(brief.attempt)
-        strategy = job.shop.agent.strategy(name, job.access.client, sandbox, job.approver)
+    async def _work_in(
+        self, sandbox: Sandbox, brief: Brief, earlier: PastAttempt | None
+    ) -> tuple[LoopEnded, Patch]:
+        job, goes_on, patch = self._job, False, _NOTHING
         try:
-            end = await self._follower.follow(strategy.run(brief), sandbox)
-            if not isinstance(end, LoopEnded):
-                end = _unsaid_end(stopped=job.stop.asked)
-                await job.record.add(end)
+            end = earlier.end if earlier else None
+            if end is None:
+                end = await self._follow(sandbox, brief, earlier.work if earlier else ())
         except SandboxError as error:
             end = LoopEnded("failed", f"The sandbox failed: {error}")
             await job.record.add(end)
+        except (ParkedError, StoreError):
+            goes_on = True
+            raise
+        except asyncio.CancelledError:
+            goes_on = job.durable
+            raise
         finally:
-            patch = await self._diff(sandbox)
-            await self._follower.note_use()
+            if not goes_on:
+                patch = await self._diff(sandbox)
+                await self._follower.note_use()
         return end, patch
+
+    async def _follow(self, sandbox: Sandbox, brief: Brief, record: Sequence[Event]) -> LoopEnded:
+        job, name = self._job, self._strategy(brief.attempt)
+        strategy = job.shop.agent.strategy(name, job.access.client, sandbox, job.approver)
+        events = strategy.run(brief, record) if record else strategy.run(brief)
+        end = await self._follower.follow(events, sandbox, record)
+        if not isinstance(end, LoopEnded):
+            end = _unsaid_end(stopped=job.stop.asked)
+            await job.record.add(end)
+        return end
 
     async def _diff(self, sandbox: Sandbox) -> Patch:
         try:
@@ -167,9 +224,13 @@ class _Attempts:
                 patch = await sandbox.diff()
         except (SandboxError, TimeoutError) as error:
             await self._job.warn(f"The work so far could not be read: {error}")
-            return Patch(b"", ())
+            return _NOTHING
         await self._job.record.add(PatchMade(patch))
         return patch
+
+
+def _layer_of(kept: CheckpointMade) -> LayerRef:
+    return LayerRef(kept.layer, kept.base, kept.stack, kept.size_bytes)
 
 
 def _unsaid_end(*, stopped: bool) -> LoopEnded:

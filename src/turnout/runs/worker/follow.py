@@ -1,11 +1,12 @@
 """Follows what works on a run, committing each event before the next is asked for."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 
 from turnout.core.clock import Clock
 from turnout.core.events import (
     ApprovalAsked,
     ApprovalGiven,
+    CheckpointMade,
     ConnectionsAsked,
     Event,
     LoopEnded,
@@ -19,9 +20,11 @@ from turnout.core.events import (
     ToolCallDone,
     ToolCallIntended,
 )
+from turnout.core.ids import ToolCallId
 from turnout.core.money import Micros
+from turnout.core.tasks import SurfaceName
 from turnout.errors import SandboxError
-from turnout.runs.stop import StoppedError
+from turnout.runs.stop import ParkedError, StoppedError
 from turnout.runs.worker.workshop import Job
 from turnout.sandbox.base import Sandbox
 
@@ -31,30 +34,35 @@ __all__ = ["Follower", "close", "follow_to_end"]
 class Follower:
     """Commits what a strategy or a review yields, and knows how far the run is."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, surface: SurfaceName) -> None:
         self._job = job
         self._clock: Clock = job.shop.clock
         self._sandbox: Sandbox | None = None
         self._noted = 0
         self._open = 0
         self._asked_at: float | None = None
-        self.step = 0
+        self._tools: dict[ToolCallId, str] = {}
+        self._surface = surface
+        self.step = job.past.step
         """Newest step of the run."""
-        self.spent = Micros(0)
+        self.spent = job.past.spent
         """Known cost of its model calls."""
-        self.seconds = 0.0
+        self.seconds = job.past.seconds
         """Wall time of its work, without the waiting for people."""
-        self.call_failed = False
+        self.call_failed = job.past.call_failed
         """Whether the newest model call came to nothing."""
 
     async def follow(
-        self, events: AsyncIterator[Event], sandbox: Sandbox
+        self, events: AsyncIterator[Event], sandbox: Sandbox, record: Iterable[Event] = ()
     ) -> LoopEnded | Reviewed | None:
         """Commit events until one ends the work and return it; None where it was stopped before.
 
         A stop that was asked for once lets calls under way end; nobody waits for a person then.
+        `record`: what is on record already of the work that these events go on with.
         """
         self._sandbox, self._noted, self._open, self._asked_at = sandbox, 0, 0, None
+        for event in record:
+            self._note_calls(event)
         started = self._clock.monotonic()
         try:
             return await self._commit_each(events)
@@ -93,7 +101,7 @@ class Follower:
             event = await unless(_next(events))
             if event is None:
                 return None
-            await self._job.record.add(event)
+            await self._job.record.add(event, *await self._checkpoint(event))
             if isinstance(event, LoopEnded | Reviewed):
                 return event
             self._note(event)
@@ -101,6 +109,24 @@ class Follower:
                 await self._note_connections(self._sandbox)
             if stop.asked and not self._open:
                 return None
+            if stop.parked and not self._open:
+                raise ParkedError
+
+    async def _checkpoint(self, event: Event) -> Sequence[CheckpointMade]:
+        """Keep the workspace as a call that may have written left it."""
+        if not self._job.durable or not isinstance(event, ToolCallDone) or self._sandbox is None:
+            return ()
+        name = self._tools.get(event.result.call_id, "")
+        if not self._job.shop.agent.writes(self._surface, name):
+            return ()
+        began = self._clock.monotonic()
+        try:
+            kept = await self._sandbox.snapshot()
+        except SandboxError:
+            # Without it a later segment begins the attempt anew; a sandbox that died says so next.
+            return ()
+        seconds = self._clock.monotonic() - began
+        return (CheckpointMade(kept.key, kept.base_key, kept.stack, kept.size_bytes, seconds),)
 
     async def _note_connections(self, sandbox: Sandbox) -> None:
         asked = sandbox.connections()[self._noted :]
@@ -109,20 +135,15 @@ class Follower:
             await self._job.record.add(ConnectionsAsked(asked))
 
     def _note(self, event: Event) -> None:
+        self._note_calls(event)
         match event:
             case StepStarted(step=step):
                 self.step = step
-            case ModelCallIntended() | ToolCallIntended():
-                self._open += 1
             case ModelCallDone(routing=routing):
                 self.spent = Micros(self.spent + (routing.cost_micros or 0))
                 self.call_failed = False
-                self._close_one()
             case ModelCallFailed():
                 self.call_failed = True
-                self._close_one()
-            case ToolCallDone():
-                self._close_one()
             case ApprovalAsked():
                 self._asked_at = self._clock.monotonic()
             case ApprovalGiven():
@@ -130,9 +151,18 @@ class Follower:
             case _:
                 pass
 
-    def _close_one(self) -> None:
-        # What an earlier service has begun was never open here.
-        self._open = max(0, self._open - 1)
+    def _note_calls(self, event: Event) -> None:
+        match event:
+            case ModelCallIntended():
+                self._open += 1
+            case ToolCallIntended(call=call):
+                self._open += 1
+                self._tools[call.id] = call.name
+            case ModelCallDone() | ModelCallFailed() | ToolCallDone():
+                # What an earlier segment has begun may not be known here.
+                self._open = max(0, self._open - 1)
+            case _:
+                pass
 
     def _end_waiting(self) -> None:
         if self._asked_at is not None:

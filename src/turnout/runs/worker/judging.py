@@ -53,40 +53,48 @@ async def prepare(job: Job, spec: BaseSpec) -> BaseRef:
 
 
 async def look_at_base(job: Job, site: Site) -> Opening:
-    """Look at the tests at base, in a sandbox of their own."""
-    clock, suite, stop = job.shop.clock, job.shop.suite, job.stop
+    """Look at the tests at base, in a sandbox of their own; what is on record stays as it is."""
+    clock, suite, stop, past = job.shop.clock, job.shop.suite, job.stop, job.past
     start = clock.monotonic()
     async with job.sandbox(site.base, site.egress.tests) as sandbox:
-        command = site.task.test_command or await stop.unless_asked(suite.command(sandbox))
-        seconds = clock.monotonic() - start
-        ready = WorkspaceReady(sandbox.isolation, command, site.base.requirements, seconds)
-        await job.record.add(ready)
-        if sandbox.isolation == NO_WALLS:
-            await job.warn("Nothing isolates the tools of this run from this machine.")
+        if past.ready is not None:
+            command = past.ready.test_command
+        else:
+            command = site.task.test_command or await stop.unless_asked(suite.command(sandbox))
+            seconds = clock.monotonic() - start
+            ready = WorkspaceReady(sandbox.isolation, command, site.base.requirements, seconds)
+            await job.record.add(ready)
+            if sandbox.isolation == NO_WALLS:
+                await job.warn("Nothing isolates the tools of this run from this machine.")
         files = await stop.unless_asked(suite.files(sandbox))
-        report = None
-        if command is not None:
+        report = past.before
+        if command is not None and report is None:
             report = await stop.unless_asked(suite.run(sandbox, command))
             await job.record.add(TestsRan("before", report))
-    if report is None or not report.found:
+    if not past.opened and (report is None or not report.found):
         await job.warn("No tests were found, so nothing can judge the result.")
     return Opening(command, report, files)
 
 
-async def test_patch(job: Job, site: Site, opening: Opening, patch: Patch) -> Closing:
-    """Run the tests on base and patch alone, in the environment that the patch declares."""
+async def test_patch(
+    job: Job, site: Site, opening: Opening, patch: Patch, known: TestReport | None
+) -> Closing:
+    """Run the tests on base and patch alone, in the environment that the patch declares.
+
+    `known`: what they said in an earlier segment of the run, if they were run.
+    """
     if opening.command is None or not patch:
         return Closing()
     try:
         base = await _environment_of(job, site, patch)
         async with job.sandbox(base, site.egress.tests) as sandbox:
             closing = await job.stop.unless_urgent(
-                _apply_and_test(job, sandbox, opening.command, patch)
+                _apply_and_test(job, sandbox, opening.command, patch, known)
             )
     except (SandboxError, SandboxUnavailableError) as error:
         await job.warn(f"The tests could not be run with the patch: {error}")
         return Closing()
-    if closing.report is not None:
+    if closing.report is not None and known is None:
         await job.record.add(TestsRan("after", closing.report))
     return closing
 
@@ -131,10 +139,12 @@ async def _environment_of(job: Job, site: Site, patch: Patch) -> BaseRef:
     return rebuilt
 
 
-async def _apply_and_test(job: Job, sandbox: Sandbox, command: str, patch: Patch) -> Closing:
+async def _apply_and_test(
+    job: Job, sandbox: Sandbox, command: str, patch: Patch, known: TestReport | None
+) -> Closing:
     suite, paths = job.shop.suite, [change.path for change in patch.files]
     earlier = await suite.steering(sandbox, command, paths)
     await apply_patch(sandbox, patch)
     later = await suite.steering(sandbox, command, paths)
     steered = tuple(path for path in paths if earlier.get(path) != later.get(path))
-    return Closing(await suite.run(sandbox, command), steered)
+    return Closing(known or await suite.run(sandbox, command), steered)

@@ -16,11 +16,23 @@ __all__ = ["review_patch"]
 
 
 async def review_patch(
-    job: Job, site: Site, follower: Follower, brief: Brief, tried: Tried
+    job: Job,
+    site: Site,
+    follower: Follower,
+    brief: Brief,
+    tried: Tried,
+    first_step: int | None = None,
 ) -> Reviewed:
-    """Return what the review says; one that may block and comes to nothing does block."""
+    """Return what the review says; one that may block and comes to nothing does block.
+
+    `first_step`: of a review that an earlier segment began. It is done again in the same steps:
+    the gateway gives the answers that it gave before.
+    """
     brief = replace(
-        brief, first_step=follower.step + 1, spent=follower.spent, seconds=follower.seconds
+        brief,
+        first_step=first_step or follower.step + 1,
+        spent=follower.spent,
+        seconds=follower.seconds,
     )
     subject = ReviewSubject(brief, tried.patch, tried.closing.report)
     why = "It was stopped."

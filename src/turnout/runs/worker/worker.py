@@ -7,14 +7,15 @@ from turnout.agent.approval import Approver, Unattended
 from turnout.agent.explain import plain_explanation
 from turnout.core.events import Explained, RunEnded
 from turnout.core.tasks import Task
-from turnout.errors import SandboxError, TurnoutError
+from turnout.errors import SandboxError, StaleEpochError, StoreError, TurnoutError
 from turnout.runs.intake import Intake
 from turnout.runs.ports import Explanation, ModelAccess
 from turnout.runs.record import Recorder
-from turnout.runs.stop import Stop, StoppedError
+from turnout.runs.stop import ParkedError, Stop, StoppedError
 from turnout.runs.worker.attempts import Result, attempt_all
 from turnout.runs.worker.follow import follow_to_end
 from turnout.runs.worker.judging import Opening, look_at_base, prepare
+from turnout.runs.worker.past import Past
 from turnout.runs.worker.workshop import Job, Site, Workshop
 from turnout.sandbox.base import BaseSpec
 
@@ -34,35 +35,52 @@ class RunWorker:
         recorder: Recorder,
         stop: Stop,
         approver: Approver | None = None,
+        past: Past | None = None,
     ) -> None:
-        self._job = Job(workshop, access, recorder, stop, approver or Unattended())
+        """Go on from a `past`, as a segment of a run that outlives the process; None: no such."""
+        self._job = Job(
+            workshop,
+            access,
+            recorder,
+            stop,
+            approver or Unattended(),
+            past or Past(),
+            durable=past is not None,
+        )
 
     async def work(self, intake: Intake) -> None:
         """Work until the run has ended and say so on record, whatever ended it.
 
-        Errors other than those of the sandbox come out after that, cancellation likewise.
+        Errors other than those of the sandbox come out after that, cancellation likewise. What
+        outlives the process is not ended by `ParkedError`, cancellation and `StoreError`.
         """
-        end = RunEnded("failed", "A defect of Turnout ended the run.")
+        end: RunEnded | None = RunEnded("failed", "A defect of Turnout ended the run.")
         try:
             end = await self._stages(intake)
+        except (ParkedError, StaleEpochError):
+            end = None
+            raise
         except StoppedError:
             end = RunEnded("cancelled", "Stopped by the user.")
         except SandboxError as error:
             end = RunEnded("failed", f"The sandbox failed: {error}")
         except TurnoutError as error:
-            end = RunEnded("failed", str(error))
+            lasts = self._job.durable and isinstance(error, StoreError)
+            end = None if lasts else RunEnded("failed", str(error))
             raise
         except asyncio.CancelledError:
-            end = RunEnded("cancelled", "Given up at once.")
+            end = None if self._job.durable else RunEnded("cancelled", "Given up at once.")
             raise
         finally:
-            await self._job.record.add(end)
+            if end is not None:
+                await self._job.record.add(end)
 
     async def _stages(self, intake: Intake) -> RunEnded:
         job = self._job
         for notice in intake.notices:
             await job.record.add(notice)
-        await job.warn(*job.access.warnings)
+        if job.past.segments < 2:
+            await job.warn(*job.access.warnings)
         task = intake.task
         spec = BaseSpec(task.repository, intake.commit, task.requirements, setup=task.setup)
         base = await prepare(job, spec)
@@ -78,7 +96,7 @@ class RunWorker:
         A model that only repairs is too small to be believed: the facts describe its change.
         """
         job, tried = self._job, result.chosen
-        if not tried.patch:
+        if not tried.patch or job.past.explained:
             return
         after = tried.closing.report
         repaired = result.strategy == "repair"
@@ -92,5 +110,6 @@ class RunWorker:
             )
             await job.record.add(Explained(facts))
             return
-        subject = Explanation(job.record.run_id, result.next_step, task.prompt, tried.patch, after)
+        step = job.past.explain_step or result.next_step
+        subject = Explanation(job.record.run_id, step, task.prompt, tried.patch, after)
         await follow_to_end(job, job.shop.agent.explain(job.access.client, subject))

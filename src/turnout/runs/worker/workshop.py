@@ -14,11 +14,13 @@ from turnout.core.tasks import Task
 from turnout.runs.ports import Agent, ModelAccess, Owners, Suite
 from turnout.runs.record import Recorder
 from turnout.runs.stop import Stop
+from turnout.runs.worker.past import Past
 from turnout.sandbox.base import (
     NO_EGRESS,
     BaseRef,
     BaseSpec,
     Egress,
+    LayerRef,
     Limits,
     Sandbox,
     SandboxDriver,
@@ -82,6 +84,10 @@ class Job:
     record: Recorder
     stop: Stop
     approver: Approver
+    past: Past = field(default_factory=Past)
+    """What earlier segments have done of it."""
+    durable: bool = False
+    """Whether it outlives this process: its workspace is kept as it goes on."""
 
     async def warn(self, *texts: str) -> None:
         """Put warnings on record."""
@@ -89,10 +95,12 @@ class Job:
             await self.record.add(Notice(text, "warning"))
 
     @asynccontextmanager
-    async def sandbox(self, base: BaseRef, egress: Egress) -> AsyncIterator[Sandbox]:
-        """Open a sandbox of its own on a base, until the block ends."""
-        run_id, limits = self.record.run_id, self.shop.limits
-        sandbox = await self.shop.driver.create(run_id, base, limits, egress=egress)
+    async def sandbox(
+        self, base: BaseRef, egress: Egress, layer: LayerRef | None = None
+    ) -> AsyncIterator[Sandbox]:
+        """Open a sandbox of its own on a base, and on a layer, until the block ends."""
+        run_id, driver, limits = self.record.run_id, self.shop.driver, self.shop.limits
+        sandbox = await driver.create(run_id, base, limits, egress=egress, layer=layer)
         try:
             yield sandbox
         finally:

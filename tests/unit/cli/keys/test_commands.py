@@ -107,7 +107,7 @@ def test_the_list_says_who_may_what(home: Path) -> None:
     )
     keys(home, "create", "root", "--admin")
     head, *lines = keys(home, "list").output.splitlines()
-    assert head.split() == ["NAME", "KEY", "PROJECT", "POLICIES", "LIMITS", "STATE"]
+    assert head.split() == ["NAME", "KEY", "PROJECT", "ROLE", "POLICIES", "LIMITS", "STATE"]
     assert "2 at once, $0.50/day" in lines[0]
     assert lines[0].endswith("until 2030-01-31 00:00")
     assert lines[1].startswith("root (admin)")

@@ -39,6 +39,13 @@ def test_a_key_is_shown_once_and_changed_in_part(admin: Admin) -> None:
     assert "key" not in admin.call("GET", "/keys/ci").json()
 
 
+def test_a_key_asks_models_and_no_more_until_it_has_another_role(admin: Admin) -> None:
+    """What was made for models alone does not come to start runs."""
+    assert admin.call("POST", "/keys", json={"name": "ci"}).json()["role"] == "models"
+    assert admin.call("PATCH", "/keys/ci", json={"role": "member"}).json()["role"] == "member"
+    assert admin.call("PATCH", "/keys/ci", json={"role": "root"}).status_code == 400
+
+
 def test_a_revoked_key_stays_on_the_list(admin: Admin) -> None:
     """Its name is not given again."""
     admin.call("POST", "/keys", json={"name": "ci"})

@@ -53,7 +53,8 @@ async def test_a_key_tells_who_calls(headers):
     """By any of the headers that clients use."""
     ring, key = await ring_with()
     caller = ring.authenticate(headers(key))
-    assert caller == Caller("ci", "web", ("agents", "review"), False, KeyLimits(concurrency=2))
+    limits = KeyLimits(concurrency=2)
+    assert caller == Caller("ci", "web", ("agents", "review"), limits=limits)
     assert ring.known
 
 
@@ -129,6 +130,13 @@ async def test_a_shared_key_opens_beside_our_own():
     assert ring.authenticate(bearer(key)).key == "ci"
     with pytest.raises(GatewayError, match="missing or wrong"):
         ring.authenticate(bearer("other"))
+
+
+async def test_whoever_serves_may_do_everything_with_runs_and_a_key_what_its_role_says():
+    """A key that was made before there were roles asks models."""
+    ring, key = await ring_with(shared=shared_key("team"))
+    assert ring.authenticate(bearer("team")).role == "approver"
+    assert ring.authenticate(bearer(key)).role == "models"
 
 
 async def test_without_any_key_programs_of_this_machine_may_call():

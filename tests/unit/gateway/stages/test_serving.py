@@ -229,6 +229,23 @@ async def test_the_headers_of_the_client_go_to_its_own_shape_alone() -> None:
     assert (own.headers.get("openai-beta"), other.headers.get("openai-beta")) == ("x", None)
 
 
+async def test_a_deployment_is_asked_the_same_under_one_key_however_often() -> None:
+    """It can know what it has answered; another caller, or other words, have another key."""
+    key = replace(PLAIN_REQUEST, idempotency_key="step-1")
+    other = replace(key, body={**key.body, "max_tokens": 7})
+    foreign = replace(FOREIGN, idempotency_key="step-1")
+    async with bench({"m": [Turn("a")] * 6}, heard=OtherShape(HELLO)) as on:
+        for request in (PLAIN_REQUEST, foreign, key, key, other):
+            await on.whole(trail_of(request), [M])
+        trail = trail_of(key)
+        trail.caller = Caller("else")
+        await on.whole(trail, [M])
+    sent = [request.headers.get("idempotency-key") for request in on.server.requests]
+    assert (sent[0], sent[1] is None, sent[2]) == (None, False, sent[3])
+    assert len({*sent[3:]}) == 3
+    assert all("step-1" not in str(each) for each in sent)
+
+
 async def test_a_policys_own_key_takes_the_place_of_the_catalogs() -> None:
     """For that provider alone."""
     q = replace(deployment("q/m"), provider=ProviderName("q"))

@@ -1,10 +1,11 @@
 """A gateway for others: keys, the policies of the store, and the routes by which it is governed."""
 
 import ipaddress
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from fastapi import APIRouter
 from starlette.types import ASGIApp
 
 from turnout import __version__
@@ -29,10 +30,13 @@ from turnout.store.database import open_database
 from turnout.store.keys import KeysStore
 from turnout.store.policies import PoliciesStore
 from turnout.wiring.gateway import Ground, Site, app_of, ground_of, site_of
-from turnout.wiring.state import DATABASE, state_folder_of
+from turnout.wiring.state import database_of
 from turnout.wiring.usage import usage_office
 
-__all__ = ["OpenGateway", "open_gateway"]
+__all__ = ["Beside", "OpenGateway", "open_gateway"]
+
+Beside = Callable[[Ground, Site, KeyRing], Awaitable[Sequence[APIRouter]]]
+"""Opens more to serve beside a gateway, until the ground's stack ends, and returns its routes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +57,15 @@ async def open_gateway(
     key: str,
     report: Report,
     on_receipt: Callable[[Receipt], None] | None = None,
+    beside: Beside | None = None,
 ) -> AsyncIterator[OpenGateway]:
     """Serve the gateway on an address; without a key only to programs of this machine.
 
-    `on_receipt` is told of each request, and must not wait.
+    `on_receipt` is told of each request, and must not wait. `beside` opens what else is served.
     """
     clock = SystemClock()
     async with (
-        open_database(state_folder_of(settings) / DATABASE) as database,
+        open_database(database_of(settings)) as database,
         AsyncExitStack() as stack,
     ):
         ring = KeyRing(
@@ -78,14 +83,17 @@ async def open_gateway(
             )
         ground = await ground_of(settings, database, clock, stack)
         site = await site_of(ground, report, "unknown", PoliciesStore(database), on_receipt)
-        admin = await _admin_app(ground, site, ring)
+        more = () if beside is None else await beside(ground, site, ring)
+        admin = await _admin_app(ground, site, ring, more)
         app = app_of(site, ring.authenticate, admin)
         bound = await stack.enter_async_context(serve(app, host=host, port=port))
         names = (d.model for d in site.settled.catalog.deployments)
         yield OpenGateway(bound.base_url, tuple(dict.fromkeys(names)))
 
 
-async def _admin_app(ground: Ground, site: Site, ring: KeyRing) -> ASGIApp:
+async def _admin_app(
+    ground: Ground, site: Site, ring: KeyRing, more: Sequence[APIRouter]
+) -> ASGIApp:
     """Return the application of the admin routes."""
     database, clock, book = ground.database, ground.clock, site.book
     policies = PolicyDesk(
@@ -101,15 +109,14 @@ async def _admin_app(ground: Ground, site: Site, ring: KeyRing) -> ASGIApp:
 
     keys = KeyDesk(KeysStore(database), clock, policies=names, changed=ring.refresh)
     # What adds usage up takes long: no request of a model waits behind it.
-    aside = await ground.stack.enter_async_context(
-        open_database(state_folder_of(ground.settings) / DATABASE)
-    )
+    aside = await ground.stack.enter_async_context(open_database(database_of(ground.settings)))
     office = usage_office(aside, clock)
     routers = [
         keys_router(keys),
         usage_router(office.usage, clock),
         noticed_router(office.tools, office.happenings, clock),
         webhooks_router(office.webhooks),
+        *more,
     ]
     return build_admin(
         AdminParts(

@@ -1,0 +1,1 @@
+"""What the service keeps of a run beside its record."""

@@ -1,0 +1,136 @@
+"""A run as it was ordered, and where it stands."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from turnout.core.events import ApprovalAsked
+from turnout.core.ids import RunId, ToolCallId
+from turnout.core.money import Micros
+from turnout.core.runs import Outcome, RunState, VerdictName
+from turnout.core.tasks import Task
+
+__all__ = [
+    "Answer",
+    "Head",
+    "Once",
+    "Order",
+    "OrderLimits",
+    "OrderedRun",
+    "RunFilter",
+    "RunPage",
+    "Submitted",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderLimits:
+    """What one run may take; None: what the settings say. They are never more than those."""
+
+    max_steps: int | None = None
+    max_seconds: float | None = None
+    max_spend: Micros | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What somebody has asked for; it never changes."""
+
+    task: Task
+    """Its repository holds no credentials: they would be on record."""
+    project: str
+    """Whose run it is; nobody else learns that it exists."""
+    key: str
+    """Name of the key that ordered it and that its model calls are charged to."""
+    policy: str | None = None
+    """Policy of its model calls; None: the key's own."""
+    priority: int = 0
+    """-100 to 100, the highest first within a project."""
+    labels: tuple[str, ...] = ()
+    limits: OrderLimits = field(default_factory=OrderLimits)
+    notify: str | None = None
+    """URL that is told of changes of its state."""
+    retry_of: RunId | None = None
+    """The run that this one does again."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedRun:
+    """An order and where its run stands."""
+
+    run_id: RunId
+    number: int
+    """Grows with each run: a place in the list of runs."""
+    order: Order
+    state: RunState
+    epoch: int
+    """Counts the segments that were begun; each one's appends are fenced by it."""
+    ordered_at: datetime
+    started_at: datetime | None = None
+    """When its first segment began; None before."""
+    ended_at: datetime | None = None
+    outcome: Outcome | None = None
+    verdict: VerdictName | None = None
+    cancel_asked: bool = False
+    waits_for: ApprovalAsked | None = None
+    """The tool call that a person is to decide on, while it is waiting."""
+    worker: str = ""
+    """Who works on it, while it is running."""
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A client's promise that it means the same run whenever it sends the same key."""
+
+    key: str
+    digest: str
+    """Of the whole request: the same key with another one is a conflict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What came of a submission."""
+
+    run: OrderedRun
+    created: bool
+    """False where the same request had made it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How far a run is."""
+
+    last_seq: int
+    """Place of the newest entry of its record; 0 while nobody has begun it."""
+    state: RunState
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A person's decision on the tool call that a run waits for."""
+
+    allowed: bool
+    by: str
+    """Name of the key or person."""
+    note: str = ""
+    """What the model is told with a refusal."""
+    call_id: ToolCallId | None = None
+    """The call that is meant, so that an answer that comes late decides on no other; None: any."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs of a project are listed; what is empty or None leaves none out."""
+
+    states: tuple[RunState, ...] = ()
+    outcome: Outcome | None = None
+    label: str | None = None
+    repository: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Some runs, newest first."""
+
+    runs: tuple[OrderedRun, ...]
+    before: int | None
+    """`number` to go on before; None where nothing follows."""

@@ -1,0 +1,43 @@
+"""Model calls of the service's own workers, charged to whoever ordered the work."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from turnout.errors import GatewayError
+from turnout.gateway.access import Authenticate, sent_key
+from turnout.gateway.exchange import Caller
+
+__all__ = ["behalf_of", "token_for"]
+
+_KEYLESS: Final = frozenset({"local", "shared"})
+"""Callers without a key of their own; whoever serves vouches for them."""
+
+
+def token_for(key: str, project: str, policy: str | None) -> str:
+    """Return what a worker sends in place of a key; it opens nothing but the private socket."""
+    return f"{key}/{project}/{policy or ''}"
+
+
+def behalf_of(named: Callable[[str], Caller]) -> Authenticate:
+    """Admit whoever reaches the private socket, as the caller that its token names.
+
+    `named` finds the holder of a key. A key that was revoked meanwhile opens nothing (401), a
+    policy that it may no longer choose neither (403).
+    """
+
+    def authenticate(headers: Mapping[str, str]) -> Caller:
+        key, _, rest = sent_key(headers).partition("/")
+        project, _, policy = rest.partition("/")
+        caller = Caller(key, role="approver") if key in _KEYLESS else named(key)
+        if policy and policy not in caller.policies and not caller.admin and caller.policies:
+            raise GatewayError(
+                f"The key {key!r} is no longer granted the policy `{policy}`.",
+                status=403,
+                code="policy_not_granted",
+                mend="Grant it with `turnout keys update`, or order the work again without it.",
+            )
+        chosen = (policy, *caller.policies) if policy else caller.policies
+        return replace(caller, project=project or caller.project, policies=chosen)
+
+    return authenticate

@@ -1,0 +1,1 @@
+"""Runs that outlive the processes that work on them."""

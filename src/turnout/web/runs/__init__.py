@@ -1,0 +1,1 @@
+"""`/runs`: ordered, listed, followed, decided on."""

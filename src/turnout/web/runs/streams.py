@@ -1,0 +1,118 @@
+"""Server-sent events of a run's record, which a client may leave and come back to."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from turnout.core.events import Entry
+from turnout.core.json import ascii_json
+from turnout.errors import GatewayError, TurnoutError
+from turnout.gateway.delivery import AppLimits, ClientGoneError, Connected, send_events
+from turnout.gateway.exchange import UpstreamError
+from turnout.web.runs.views import entry_json
+
+__all__ = ["EventStream", "Streams", "resumed_after"]
+
+_OPENING: Final = b"retry: 2000\n\n"
+"""Milliseconds after which a client comes back; sent at once, so that it knows it is connected."""
+_MOST_STREAMS: Final = 5_000
+_LONGEST_ID: Final = 15
+"""Digits."""
+
+
+class Streams:
+    """The streams that are open: not too many at once, and none once the service stops."""
+
+    def __init__(self, limits: AppLimits | None = None, *, most: int = _MOST_STREAMS) -> None:
+        self._keep_alive = (limits or AppLimits()).keep_alive
+        self._most = most
+        self._open: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def of(self, entries: AsyncGenerator[Entry, None]) -> "EventStream":
+        """Return the answer that streams entries; `GatewayError` (503) where too many are open."""
+        if self._closed or len(self._open) >= self._most:
+            raise GatewayError(
+                "No more event streams can be opened here now.",
+                status=503,
+                code="too_many_streams",
+                mend="Come back in a moment, or read `/record`.",
+                retry_after=2,
+            )
+        return EventStream(self, entries)
+
+    def close(self) -> None:
+        """End every stream; clients go on elsewhere, or here later, from where they were."""
+        self._closed = True
+        for task in self._open:
+            task.cancel()
+
+    async def run(self, entries: AsyncGenerator[Entry, None], receive: Receive, send: Send) -> None:
+        """Send entries until there are no more, the client goes away, or the service stops."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("runs inside a task")
+        self._open.add(task)
+        try:
+            with Connected(receive):
+                await send_events(send, _written(entries), _Writer(), {}, self._keep_alive)
+        except ClientGoneError:
+            return
+        except asyncio.CancelledError:
+            if not self._closed or task.uncancel():
+                raise
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            self._open.discard(task)
+
+
+class EventStream(Response):
+    """The answer that is a stream."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, streams: Streams, entries: AsyncGenerator[Entry, None]) -> None:
+        super().__init__()
+        self._streams = streams
+        self._entries = entries
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        del scope
+        await self._streams.run(self._entries, receive, send)
+
+
+class _Writer:
+    def error(self, error: TurnoutError | UpstreamError) -> bytes:
+        said = ascii_json({"error": {"message": str(error), "code": "stream_failed"}})
+        return f"event: error\ndata: {said}\n\n".encode()
+
+
+def resumed_after(last_event_id: str | None, after: int) -> int:
+    """Return the place after which a stream goes on; `GatewayError` (400) for an id not of ours.
+
+    A client that comes back says where it was by `Last-Event-ID`, which counts before `after`.
+    """
+    if last_event_id is None or not last_event_id.strip():
+        return after
+    text = last_event_id.strip()
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_ID):
+        raise GatewayError(
+            "`Last-Event-ID` is none that this stream has sent.",
+            status=400,
+            code="invalid_request",
+            param="Last-Event-ID",
+        )
+    return int(text)
+
+
+async def _written(entries: AsyncGenerator[Entry, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(entries):
+        yield _OPENING
+        async for entry in entries:
+            head = f"id: {entry.seq}\nevent: {entry.event.type}\n"
+            yield f"{head}data: {entry_json(entry)}\n\n".encode()

@@ -1,0 +1,1 @@
+"""What is served to others: the gateway, and the service that holds one."""

@@ -1,0 +1,48 @@
+"""What a worker asks of models counts as its orderer's."""
+
+import pytest
+
+from turnout.core.govern.keys import KeyLimits
+from turnout.errors import GatewayError
+from turnout.gateway.exchange import Caller
+from turnout.gateway.keys.behalf import behalf_of, token_for
+
+LIMITS = KeyLimits(spend_per_day=7)
+CALLERS = {
+    "ci": Caller("ci", "web", ("own", "team"), limits=LIMITS, role="member"),
+    "boss": Caller("boss", "ops", admin=True),
+}
+
+
+def named(name: str) -> Caller:
+    """Find a key, or say that it is shut."""
+    if name not in CALLERS:
+        raise GatewayError("The API key was revoked.", status=401, code="key_revoked")
+    return CALLERS[name]
+
+
+def asks(key: str, project: str, policy: str | None = None) -> Caller:
+    """Return whom a call counts as."""
+    return behalf_of(named)({"authorization": f"Bearer {token_for(key, project, policy)}"})
+
+
+def test_a_call_counts_as_the_one_who_ordered():
+    """Its limits, its project, its own policy or the one that the order names."""
+    assert asks("ci", "web") == CALLERS["ci"]
+    chosen = asks("ci", "web", "team")
+    assert (chosen.policies[0], chosen.limits) == ("team", LIMITS)
+    assert asks("boss", "web", "any").policies == ("any",)
+    assert asks("boss", "web").project == "web"
+
+
+def test_without_keys_it_counts_as_whoever_serves():
+    """They have no limits."""
+    assert asks("local", "default") == Caller("local", role="approver")
+
+
+def test_a_key_that_was_shut_or_lost_a_policy_pays_for_nothing():
+    """401 and 403: the run ends, and says why."""
+    with pytest.raises(GatewayError, match="revoked"):
+        asks("gone", "web")
+    with pytest.raises(GatewayError, match="no longer granted"):
+        asks("ci", "web", "other")
