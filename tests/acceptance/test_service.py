@@ -89,6 +89,9 @@ async def test_a_task_becomes_a_diff_over_http_and_over_a_restart(
                 "POST", "/runs", json={"task": "x", "repo": repo[1]}
             )
             assert (refused, error["error"]["code"]) == (400, "invalid_request")
+            root = f"{service.url.removesuffix('/v1')}/readyz"
+            async with service.http.get(root) as answer:
+                assert (answer.status, await answer.json()) == (200, {"status": "ready"})
             status, run = await service.call("POST", "/runs", json={"task": TASK, "repo": "pages"})
             assert (status, run["state"]) == (201, "queued")
             path = f"/runs/{run['id']}"
@@ -101,6 +104,7 @@ async def test_a_task_becomes_a_diff_over_http_and_over_a_restart(
             _, shown = await service.call("GET", path)
             diff = await service.bytes(f"{path}/diff")
             record = await service.bytes(f"{path}/record?limit=1000")
+            _, told = await service.call("GET", "/events?kind=run.started&kind=run.ended")
             _, usage = await service.call("GET", "/usage?by=key")
         assert model.history_faults == []
     assert (shown["state"], shown["outcome"], shown["verdict"], shown["segments"]) == (
@@ -109,6 +113,10 @@ async def test_a_task_becomes_a_diff_over_http_and_over_a_restart(
     )
     assert str(pages).encode() not in record
     assert [row["group"]["key"] for row in usage["rows"]] == ["local"]
+    assert [(one["kind"], one["subject"]) for one in told["events"]] == [
+        ("run.ended", run["id"]),
+        ("run.started", run["id"]),
+    ]
     assert usage["total"]["requests"] == len(FIX)
     (tmp_path / "p.diff").write_bytes(diff)
     pages.git("apply", str(tmp_path / "p.diff"))

@@ -107,13 +107,13 @@ async def test_workers_come_and_go_and_no_run_notices(kind, request, tmp_path):
     with url_of(kind, request, tmp_path) as url:
         where = url if kind == "postgresql" else None
         async with fleet(tmp_path / "state", model, where) as (ships, desk):
-            names = await desk.order(3, 4)
+            names = await desk.order(2, 4)
             await ships.start("gateway")
             killed, ended = await ships.start("work"), await ships.start("work")
-            await desk.progress(30)
+            await desk.progress(20)
             await killed.kill()
             await ships.start("work")
-            await desk.progress(20)
+            await desk.progress(12)
             await ended.end()
             await desk.end(60)
             await check(desk, names, 4)

@@ -15,6 +15,7 @@ from turnout.settings import (
     keys_present,
     load_settings,
     secret_named,
+    service_address,
     state_folder,
 )
 
@@ -292,3 +293,52 @@ def test_host_programs_learn_only_what_they_need(tmp_path: Path) -> None:
     """A model key is never handed to git."""
     settings = load(tmp_path, PATH="/bin", HOME="/h", LLM_API_KEY="sesame", GIT_DIR="/x")
     assert settings.host_environment == {"PATH": "/bin", "HOME": "/h"}
+
+
+def test_a_service_works_on_what_is_listed(tmp_path: Path) -> None:
+    """By name, wherever it is; relative places would depend on where the service is started."""
+    (tmp_path / "there").symlink_to(tmp_path)
+    text = f"""
+[service]
+servers = ["git.example.org/team"]
+workers = 3
+per_project = 1
+[service.repositories]
+shop = "{tmp_path}/there"
+api = "ssh://git.example.org/api"
+"""
+    service = load(tmp_path, text).service
+    named = {"shop": str(tmp_path), "api": "ssh://git.example.org/api"}
+    assert (service.repositories.named, service.workers, service.per_project) == (named, 3, 1)
+    assert service.repositories.servers == ("git.example.org/team",)
+    assert load(tmp_path, "[agent]").service.repositories.named == {}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        '[service.repositories]\nshop = "../shop"',
+        '[service.repositories]\n"a/b" = "/srv/b"',
+        '[service]\nservers = ["https://git.example.org"]',
+        "[service]\nworkers = 0",
+    ],
+)
+def test_a_repository_that_nobody_could_name_is_told_at_once(tmp_path: Path, wrong: str) -> None:
+    """Before anything is served."""
+    with pytest.raises(ConfigError, match="service"):
+        load(tmp_path, wrong)
+
+
+def test_the_service_that_is_asked_is_named_by_option_or_environment() -> None:
+    """The option counts more; the key comes from the environment alone."""
+    environment = {"TURNOUT_SERVER": "http://a.example.org/v1", "TURNOUT_API_KEY": "k"}
+    found = service_address(None, environment)
+    assert found is not None
+    assert (found.base_url, found.key) == ("http://a.example.org", "k")
+    assert "k'" not in repr(found)
+    other = service_address("http://b.example.org", environment)
+    assert other is not None
+    assert other.base_url == "http://b.example.org"
+    assert service_address(None, {}) is None
+    with pytest.raises(ConfigError, match="TURNOUT_SERVER must be"):
+        service_address(None, {"TURNOUT_SERVER": "ftp://x"})

@@ -1,6 +1,6 @@
 """The gateway's HTTP surface: parse, ask the engine, render."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from typing import Final, assert_never
 
@@ -37,7 +37,7 @@ from turnout.gateway.exchange import (
 )
 from turnout.gateway.wire.base import ClientShape, StreamWriter
 
-__all__ = ["PREFIXES", "AppLimits", "build_app"]
+__all__ = ["PREFIXES", "AppLimits", "Ready", "build_app"]
 
 PREFIXES: Final = ("/v1", "/api/v1/inference", "/api/v1/inference/v1")
 """Where the routes are served."""
@@ -49,6 +49,14 @@ _PATHS: Final[Mapping[str, Shape]] = {
 }
 
 
+Ready = Callable[[], bool]
+"""Whether work may come."""
+
+
+def _always() -> bool:
+    return True
+
+
 def build_app(
     engine: Engine,
     authenticate: Authenticate,
@@ -57,13 +65,15 @@ def build_app(
     routes: Sequence[Route] = (),
     admin: ASGIApp | None = None,
     limits: AppLimits | None = None,
+    ready: Ready = _always,
 ) -> ASGIApp:
     """Return the gateway's application.
 
-    `routes` are served below every prefix, `admin` gets what is left below `/v1`.
+    `routes` are served below every prefix, `admin` gets what is left below `/v1`. While it is not
+    `ready` others should send their work elsewhere: `/readyz` says so.
     """
     refusals = _Refusals(shapes)
-    app = _App(engine, authenticate, shapes, _others(refusals, routes, admin), limits)
+    app = _App(engine, authenticate, shapes, _others(refusals, routes, admin, ready), limits)
     return ServerErrorMiddleware(app, handler=refusals.broken)
 
 
@@ -168,8 +178,16 @@ async def _events(
                     assert_never(part)
 
 
-def _others(refusals: "_Refusals", routes: Sequence[Route], admin: ASGIApp | None) -> Starlette:
+def _others(
+    refusals: "_Refusals", routes: Sequence[Route], admin: ASGIApp | None, ready: Ready
+) -> Starlette:
+    async def readiness(_: Request) -> Response:
+        if ready():
+            return Response(b'{"status":"ready"}', media_type="application/json")
+        return Response(b'{"status":"not ready"}', 503, media_type="application/json")
+
     known: list[BaseRoute] = [
+        Route("/readyz", readiness, methods=["GET"]),
         Route("/", _hello, methods=["GET"]),
         Route("/healthz", _hello, methods=["GET"]),
     ]

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit, urlunsplit
 
-from turnout.core.events import Notice, RunStarted
+from turnout.core.events import Event, LoopEnded, Notice, RunEnded, RunStarted
 from turnout.core.tasks import Task
 from turnout.errors import UsageError
 from turnout.runs.ports import StrategyName
 from turnout.sandbox.repository import Resolved
 
-__all__ = ["Intake", "Resolve", "take_in", "without_credentials"]
+__all__ = ["Intake", "Resolve", "named_as", "take_in", "without_credentials"]
 
 Resolve = Callable[[str, str], Awaitable[Resolved]]
 """Finds the commit that a revision of a repository stands for."""
@@ -53,6 +53,24 @@ def without_credentials(repository: str) -> str:
         return repository
     parts = urlsplit(repository)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def named_as(name: str, place: str) -> Callable[[Event], Event]:
+    """Return what makes events call a repository by its name, not by where it is on this machine.
+
+    Those are changed that hold words of ours: what a model or a command saw names no such place.
+    """
+
+    def told(event: Event) -> Event:
+        match event:
+            case RunEnded() | LoopEnded():
+                return replace(event, reason=event.reason.replace(place, name))
+            case Notice():
+                return replace(event, text=event.text.replace(place, name))
+            case _:
+                return event
+
+    return told
 
 
 def _dirty(paths: tuple[str, ...], commit: str) -> str:

@@ -25,13 +25,18 @@ class Recorder:
         *,
         epoch: int = 0,
         is_known: Callable[[Event], bool] = lambda _: False,
+        told: Callable[[Event], Event] = lambda event: event,
     ) -> None:
-        """Go on under `epoch`, leaving out what `is_known`; without one, `begin` comes first."""
+        """Go on under `epoch`, leaving out what `is_known`; without one, `begin` comes first.
+
+        `told` returns an event as it goes on record.
+        """
         self._store = store
         self._clock = clock
         self._publish = publish
         self._epoch = epoch
         self._is_known = is_known
+        self._told = told
         self.run_id = run_id
 
     async def begin(self, first: RunStarted) -> None:
@@ -42,7 +47,8 @@ class Recorder:
 
     async def add(self, *together: Event) -> None:
         """Commit events, all or none, then show them."""
-        new = [event for event in together if not self._is_known(event)]
+        told = map(self._told, together)
+        new = [event for event in told if not self._is_known(event)]
         if not new:
             return
         at = self._clock.now()

@@ -215,7 +215,7 @@ def _place(name: str, place: str) -> str:
         raise ConfigError(
             f"`service.repositories.{name}` is {place!r}.", mend="Write an absolute path or a URL."
         )
-    return place
+    return place if "://" in place else str(Path(place).resolve())
 
 
 def test_paths_of(table: TestsTable) -> TestPaths:

@@ -192,8 +192,9 @@ class OrdersStore:
         """Put a decision on record and queue the run, in one; `ConflictError`: it does not wait."""
 
         def work(connection: Connection) -> Entry:
+            _one(connection, run_id, project)
             line_of(connection, run_id, lock=True)
-            run = _one(connection, run_id, project)
+            run = _one(connection, run_id)
             asked = run.waits_for
             if run.state != "waiting" or asked is None:
                 raise ConflictError(f"Run {run_id} waits for no decision.")
@@ -214,8 +215,10 @@ class OrdersStore:
         end = RunEnded("cancelled", "Cancelled while nobody worked on it.")
 
         def work(connection: Connection) -> OrderedRun:
+            # First of all: nothing tells a run of another project from one that never was.
+            _one(connection, run_id, project)
             line = line_of(connection, run_id, lock=True)
-            run = _one(connection, run_id, project)
+            run = _one(connection, run_id)
             if run.state == "ended":
                 return run
             connection.execute(_CHANGE, {"run": run_id, "cancel": 1})

@@ -15,6 +15,7 @@ from turnout.core.clock import Clock
 from turnout.core.events import Entry
 from turnout.core.money import Micros
 from turnout.core.service.orders import Order, OrderLimits
+from turnout.runs.durable.announcing import Announcer, Tell, tell_nobody
 from turnout.runs.durable.desk import Desk
 from turnout.runs.durable.engine import Pace, TaskEngine, Worker
 from turnout.runs.durable.following import Following
@@ -55,11 +56,12 @@ async def open_durable(
     models: ModelsFor,
     *,
     pace: Pace | None = None,
+    tell: Tell = tell_nobody,
 ) -> AsyncIterator[Durable]:
     """Open the service on a database, with one worker; at the end it is drained.
 
-    `models` gives each order its own way to models. What sandboxes of services that died have left
-    behind is cleared away first.
+    `models` gives each order its own way to models; `tell` is told of what becomes of runs. What
+    sandboxes of services that died have left behind is cleared away first.
     """
     async with AsyncExitStack() as stack:
         check_egress(settings)
@@ -80,13 +82,13 @@ async def open_durable(
         engine = TaskEngine(
             orders,
             records,
-            segments.work,
+            Announcer(orders, clock, tell).of(segments.work),
             Turns(options.per_project, options.per_repository).pick,
             clock,
             Worker(name, options.workers, alone, pace or Pace()),
         )
         await stack.enter_async_context(engine)
-        yield Durable(Desk(orders, records, engine, following, clock), engine, following)
+        yield Durable(Desk(orders, records, engine, following, clock, tell), engine, following)
 
 
 @contextmanager

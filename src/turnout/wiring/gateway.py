@@ -17,7 +17,7 @@ from turnout.core.policies import Policy
 from turnout.core.receipts import Receipt
 from turnout.errors import ModelUnavailableError
 from turnout.gateway.access import Authenticate
-from turnout.gateway.app import build_app
+from turnout.gateway.app import Ready, build_app
 from turnout.gateway.catalog import Catalog, ToolSupport
 from turnout.gateway.engine import Engine, EngineParts, Measures
 from turnout.gateway.measure.circuits import Circuits
@@ -183,7 +183,12 @@ async def _build(
     return Site(engine, settled, measures, book, notices, database)
 
 
-def app_of(site: Site, authenticate: Authenticate, admin: ASGIApp | None = None) -> ASGIApp:
+def app_of(
+    site: Site,
+    authenticate: Authenticate,
+    admin: ASGIApp | None = None,
+    ready: Ready = lambda: True,
+) -> ASGIApp:
     """Return the application that serves a gateway."""
     engine = site.engine
     routes = [
@@ -192,7 +197,7 @@ def app_of(site: Site, authenticate: Authenticate, admin: ASGIApp | None = None)
         *response_routes(ResponsesStore(site.database), authenticate, RESPONSES),
         *counting_routes(engine, authenticate, MESSAGES),
     ]
-    return build_app(engine, authenticate, HEARD, routes=routes, admin=admin)
+    return build_app(engine, authenticate, HEARD, routes=routes, admin=admin, ready=ready)
 
 
 async def _measures(ground: Ground, settled: Settled, notices: Notices) -> Measures:

@@ -17,7 +17,7 @@ from turnout.gateway.server import hold_many_connections
 from turnout.settings import Settings, secret_named
 from turnout.wiring.serving.service import open_serving
 
-__all__ = ["command"]
+__all__ = ["command", "named_places"]
 
 
 @click.command(
@@ -63,7 +63,7 @@ def command(
     reach needs a key: see `turnout keys`.
     """
     key = secret_named(key_env) if key_env is not None else ""
-    settings = read_settings(config).with_repositories(_named(repositories))
+    settings = read_settings(config).with_repositories(named_places(repositories))
     hold_many_connections()
 
     async def serve(on_receipt: Callable[[Receipt], None] | None) -> None:
@@ -80,13 +80,13 @@ def command(
     return 0
 
 
-def _named(given: Iterable[str]) -> dict[str, str]:
+def named_places(given: Iterable[str]) -> dict[str, str]:
     """Return places by name; `UsageError` for a name that cannot be, or two of one name."""
     found: dict[str, str] = {}
     for one in given:
         name, equals, path = one.partition("=")
-        place = Path(path if equals else one).absolute()
-        name = name if equals else place.resolve().name
+        place = Path(path if equals else one).resolve()
+        name = name if equals else place.name
         check_name(name)
         if name in found:
             raise UsageError(f"Two repositories are called {name!r}.", mend="Write NAME=PATH.")

@@ -1,4 +1,4 @@
-"""What happened at the gateway that somebody may want to be told of."""
+"""What happened at the gateway and to runs that somebody may want to be told of."""
 
 import hashlib
 import json
@@ -9,9 +9,11 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
+from turnout.core.events import ApprovalAsked
 from turnout.core.ids import DeploymentId, RequestId, SessionId
 from turnout.core.json import ascii_json
 from turnout.core.receipts import Receipt
+from turnout.core.service.orders import OrderedRun
 
 __all__ = [
     "Happening",
@@ -20,6 +22,9 @@ __all__ = [
     "deployment_unhealthy",
     "encode_happening",
     "policy_changed",
+    "run_ended",
+    "run_started",
+    "run_waiting",
     "session_capped",
     "tool_first_seen",
     "tool_outside_list",
@@ -33,6 +38,9 @@ HappeningKind = Literal[
     "session.capped",
     "deployment.unhealthy",
     "policy.changed",
+    "run.started",
+    "run.waiting",
+    "run.ended",
 ]
 
 
@@ -45,7 +53,7 @@ class Happening:
     at: datetime
     kind: HappeningKind
     subject: str
-    """The tool, session, deployment or policy that it is about."""
+    """The tool, session, deployment, policy or run that it is about."""
     text: str
     """One sentence for people."""
     project: str = ""
@@ -108,6 +116,41 @@ def policy_changed(
         subject=policy,
         text=f"Policy {policy} is at revision {revision}, by {author}{said}",
         policy=policy,
+    )
+
+
+def run_started(at: datetime, run: OrderedRun) -> Happening:
+    """Say that a worker has begun a run: told once, however often it is continued."""
+    text = f"Run {run.run_id} of project {run.order.project} has begun."
+    return _of_run(at, run, "run.started", text)
+
+
+def run_waiting(at: datetime, run: OrderedRun, asked: ApprovalAsked) -> Happening:
+    """Say that a run waits for a person: told once for each call."""
+    text = f"Run {run.run_id} of project {run.order.project} waits: may it call {asked.call.name}?"
+    return _of_run(at, run, "run.waiting", text, asked.call.id)
+
+
+def run_ended(at: datetime, run: OrderedRun) -> Happening:
+    """Say that a run has ended, and how."""
+    how = ", ".join(filter(None, (run.outcome, run.verdict)))
+    text = f"Run {run.run_id} of project {run.order.project} has ended: {how}."
+    return _of_run(at, run, "run.ended", text)
+
+
+def _of_run(
+    at: datetime, run: OrderedRun, kind: HappeningKind, text: str, *what_else: str
+) -> Happening:
+    return Happening(
+        id=_digest(kind, run.run_id, *what_else),
+        at=at,
+        kind=kind,
+        subject=run.run_id,
+        text=text,
+        project=run.order.project,
+        key=run.order.key,
+        policy=run.order.policy or "",
+        session=SessionId(run.run_id),
     )
 
 

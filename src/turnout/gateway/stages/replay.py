@@ -30,7 +30,7 @@ from turnout.gateway.stages.completion_text import read_completion, write_comple
 __all__ = ["Claim", "Replayed", "Replays", "digest_of", "stream_of"]
 
 _LONGEST_KEY = 255
-_LEASE = timedelta(seconds=30)
+_LEASE = timedelta(seconds=15)
 """How long a claim stands after the last sign of life of whoever made it."""
 _SIGN_OF_LIFE = 5.0
 """Seconds between signs of life."""

@@ -17,6 +17,7 @@ from turnout.core.service.orders import (
     Submitted,
 )
 from turnout.errors import ConflictError, UsageError
+from turnout.runs.durable.announcing import Announcer, Tell, tell_nobody
 from turnout.runs.durable.following import Following
 from turnout.runs.durable.ports import OrderStore, RunEngine
 from turnout.runs.ports import RecordStore
@@ -34,12 +35,14 @@ class Desk:
         engine: RunEngine,
         following: Following,
         clock: Clock,
+        tell: Tell = tell_nobody,
     ) -> None:
         self._orders = orders
         self._records = records
         self._engine = engine
         self._following = following
         self._clock = clock
+        self._announcer = Announcer(orders, clock, tell)
 
     async def submit(self, order: Order, once: Once | None = None) -> Submitted:
         """Take an order: it is durable before this returns.
@@ -72,7 +75,9 @@ class Desk:
     async def cancel(self, project: str, run_id: RunId) -> OrderedRun:
         """Stop a run; one that has ended stays as it is."""
         run = await self._orders.cancel(project, run_id, self._clock.now())
-        if run.state != "ended":
+        if run.state == "ended":
+            await self._announcer.stands(run)
+        else:
             await self._engine.cancel(run_id)
         self._following.wake(run_id)
         return run

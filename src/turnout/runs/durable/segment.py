@@ -11,6 +11,7 @@ from turnout.core.events import (
     ApprovalAsked,
     ApprovalGiven,
     Entry,
+    Event,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -20,7 +21,7 @@ from turnout.core.tasks import Task
 from turnout.errors import StaleEpochError, UnfitError, UsageError
 from turnout.runs.durable.patience import PatientClient
 from turnout.runs.durable.ports import OrderStore
-from turnout.runs.intake import Intake, Resolve, take_in
+from turnout.runs.intake import Intake, Resolve, named_as, take_in
 from turnout.runs.ports import ModelAccess, RecordStore
 from turnout.runs.record import Recorder
 from turnout.runs.stop import ParkedError, Stop
@@ -82,6 +83,7 @@ class Segments:
             self.publish,
             epoch=run.epoch,
             is_known=past.has,
+            told=self._told(run),
         )
         try:
             await self._go_on(run, past, recorder, stop)
@@ -92,6 +94,13 @@ class Segments:
                 await self.orders.wait(run.run_id, run.epoch, parked.asked)
         except StaleEpochError:
             _LOG.warning("%s was taken over from %s.", run.run_id, run.worker)
+
+    def _told(self, run: OrderedRun) -> Callable[[Event], Event]:
+        name = run.order.task.repository
+        try:
+            return named_as(name, self.locate(name))
+        except UsageError:
+            return lambda event: event
 
     async def _go_on(self, run: OrderedRun, past: Past, recorder: Recorder, stop: Stop) -> None:
         if past.in_vain >= _IN_VAIN:

@@ -51,6 +51,11 @@ class Streams:
         for task in self._open:
             task.cancel()
 
+    @property
+    def closed(self) -> bool:
+        """Whether the service is about to stop."""
+        return self._closed
+
     async def run(self, entries: AsyncGenerator[Entry, None], receive: Receive, send: Send) -> None:
         """Send entries until there are no more, the client goes away, or the service stops."""
         task = asyncio.current_task()

@@ -19,6 +19,7 @@ from turnout.gateway.admin.keys import keys_router
 from turnout.gateway.admin.noticed import noticed_router
 from turnout.gateway.admin.usage import usage_router
 from turnout.gateway.admin.webhooks import webhooks_router
+from turnout.gateway.app import Ready
 from turnout.gateway.keys.desk import KeyDesk
 from turnout.gateway.keys.ring import KeyRing
 from turnout.gateway.policy.desk import PolicyDesk
@@ -33,10 +34,20 @@ from turnout.wiring.gateway import Ground, Site, app_of, ground_of, site_of
 from turnout.wiring.state import database_of
 from turnout.wiring.usage import usage_office
 
-__all__ = ["Beside", "OpenGateway", "open_gateway"]
+__all__ = ["Beside", "More", "OpenGateway", "open_gateway"]
 
-Beside = Callable[[Ground, Site, KeyRing], Awaitable[Sequence[APIRouter]]]
-"""Opens more to serve beside a gateway, until the ground's stack ends, and returns its routes."""
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """What is served beside a gateway."""
+
+    routers: Sequence[APIRouter] = ()
+    ready: Ready = lambda: True
+    """Whether it can take work."""
+
+
+Beside = Callable[[Ground, Site, KeyRing], Awaitable[More]]
+"""Opens more to serve beside a gateway, until the ground's stack ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +94,9 @@ async def open_gateway(
             )
         ground = await ground_of(settings, database, clock, stack)
         site = await site_of(ground, report, "unknown", PoliciesStore(database), on_receipt)
-        more = () if beside is None else await beside(ground, site, ring)
-        admin = await _admin_app(ground, site, ring, more)
-        app = app_of(site, ring.authenticate, admin)
+        more = More() if beside is None else await beside(ground, site, ring)
+        admin = await _admin_app(ground, site, ring, more.routers)
+        app = app_of(site, ring.authenticate, admin, more.ready)
         bound = await stack.enter_async_context(serve(app, host=host, port=port))
         names = (d.model for d in site.settled.catalog.deployments)
         yield OpenGateway(bound.base_url, tuple(dict.fromkeys(names)))

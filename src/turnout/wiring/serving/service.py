@@ -1,14 +1,13 @@
 """The service in one process: the API of runs, the gateway, and a worker."""
 
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastapi import APIRouter
-
 from turnout.agent.client import HttpModelClient
+from turnout.core.govern.happenings import Happening
 from turnout.core.inference import RoutingAsk
 from turnout.core.receipts import Receipt
 from turnout.core.service.orders import Order
@@ -22,7 +21,7 @@ from turnout.web.runs.routes import RunParts, runs_router
 from turnout.web.runs.streams import Streams
 from turnout.wiring.durable import open_durable
 from turnout.wiring.gateway import Ground, Site, access_for, app_of
-from turnout.wiring.serving.gateway import OpenGateway, open_gateway
+from turnout.wiring.serving.gateway import More, OpenGateway, open_gateway
 
 __all__ = ["open_serving"]
 
@@ -44,8 +43,8 @@ async def open_serving(
     """
     streams = Streams()
 
-    async def beside(ground: Ground, site: Site, ring: KeyRing) -> Sequence[APIRouter]:
-        return [await _runs(ground, site, ring, streams)]
+    async def beside(ground: Ground, site: Site, ring: KeyRing) -> More:
+        return await _runs(ground, site, ring, streams)
 
     async with open_gateway(
         settings,
@@ -62,7 +61,7 @@ async def open_serving(
             streams.close()
 
 
-async def _runs(ground: Ground, site: Site, ring: KeyRing, streams: Streams) -> APIRouter:
+async def _runs(ground: Ground, site: Site, ring: KeyRing, streams: Streams) -> More:
     settings, stack = ground.settings, ground.stack
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turnout-"))
     # Its folder is closed to all other users: who reaches the socket is a worker of ours.
@@ -70,15 +69,21 @@ async def _runs(ground: Ground, site: Site, ring: KeyRing, streams: Streams) -> 
     bound = await stack.enter_async_context(serve(app, uds=Path(folder) / "gateway.sock"))
     models = _Models(ground, site, bound)
     models.check()
+
+    async def tell(happening: Happening) -> None:
+        site.notices.happened(happening)
+        await site.notices.write()
+
     durable = await stack.enter_async_context(
-        open_durable(settings, ground.database, ground.clock, models.of)
+        open_durable(settings, ground.database, ground.clock, models.of, tell=tell)
     )
 
     def check_policy(caller: Caller, policy: str | None) -> None:
         site.book.resolve(caller, RoutingAsk(policy=policy))
 
     book = settings.service.repositories
-    return runs_router(RunParts(durable.desk, book, streams, check_policy, settings.surface))
+    router = runs_router(RunParts(durable.desk, book, streams, check_policy, settings.surface))
+    return More([router], ready=lambda: durable.engine.healthy and not streams.closed)
 
 
 @dataclass(frozen=True, slots=True)

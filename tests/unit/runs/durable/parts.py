@@ -40,16 +40,18 @@ GREEN = report_of(["t.py::a"])
 class Remembering:
     """A model that writes one file a step, behind a gateway that gives answers again."""
 
-    def __init__(self, goal: int = 3) -> None:
+    def __init__(self, goal: int = 3, *, lazy: bool = False) -> None:
+        """Do nothing in a first attempt where it is `lazy`."""
         self.asked: list[str] = []
         """Keys in the order in which the model itself was asked."""
         self._goal = goal
+        self._lazy = lazy
         self._replies: dict[str, ModelReply] = {}
 
     def as_of(self, events: Sequence[Event]) -> "Remembering":
         """Return the model behind a gateway that knows the calls of a record, answered or not."""
         known = {e.idempotency_key for e in events if isinstance(e, ModelCallIntended)}
-        other = Remembering(self._goal)
+        other = Remembering(self._goal, lazy=self._lazy)
         other._replies = {key: reply for key, reply in self._replies.items() if key in known}
         return other
 
@@ -65,6 +67,8 @@ class Remembering:
         return reply
 
     def _act(self, request: ModelRequest) -> Turn:
+        if self._lazy and not any("Attempt 1" in each.content for each in request.messages):
+            return Turn("Nothing is to be done.")
         results = [message for message in request.messages if message.role == "tool"]
         done = sum(not message.content.startswith("Interrupted") for message in results)
         if done >= self._goal:

@@ -32,6 +32,7 @@ from turnout.testing.stores import MemoryRecordStore
 
 HOUSES = {
     "plain": House,
+    "two attempts": lambda: House(effort=Effort(attempts=2), model=Remembering(lazy=True)),
     "attempts and a review": lambda: House(effort=Effort(attempts=2, review="annotate")),
 }
 
@@ -203,6 +204,19 @@ async def test_what_cannot_be_worked_on_ends_with_the_reason():
     started, ended = await house.events()
     assert (started.base_commit, ended.outcome) == ("", "failed")
     assert "no such repository" in ended.reason
+
+
+async def test_what_goes_wrong_names_no_path_of_this_machine():
+    """Whoever ordered named the repository by its name, and reads that."""
+    house = House()
+    await house.order(replace(ORDER, task=Task("x", "gone")))
+
+    async def resolve(repository, _base):
+        raise RepositoryError(f"{repository}/.git cannot be read.")
+
+    run = await house.orders.claim("w", lambda s: s.queued[0].run_id, house.clock.now())
+    await replace(house.segments(), resolve=resolve).work(run, Stop())
+    assert (await house.events())[-1].reason == "gone/.git cannot be read."
 
 
 async def test_a_run_that_kills_its_workers_is_given_up():
