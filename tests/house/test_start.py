@@ -48,7 +48,7 @@ def test_commands_that_only_look_load_no_engine() -> None:
     probe = (
         "import sys, turnout.cli.runs; "
         "print({'turnout.gateway.engine', 'turnout.runs.worker', 'turnout.sandbox.bubblewrap', "
-        "'genai_prices', 'aiohttp'} & set(sys.modules))"
+        "'genai_prices', 'starlette'} & set(sys.modules))"
     )
     run = subprocess.run(
         [sys.executable, "-c", probe], check=True, capture_output=True, text=True, timeout=60

@@ -27,6 +27,7 @@ __all__ = [
     "OUT_OF_TIME",
     "Ask",
     "finish_reason",
+    "given_up",
     "step_with_call",
     "time_is_over",
     "with_unique_ids",
@@ -125,6 +126,16 @@ def _failed(
         code, text = error.code, str(error)
     text = text or time_is_over(config)
     return ModelCallFailed(ask.step, ask.kind, ask.conversation, key, status, code, text)
+
+
+def given_up(call: ModelCallIntended) -> ModelCallFailed:
+    """Return the end of a call that a crash has left without one, and whose answer is of no use.
+
+    A summary of what a command printed is one: the command itself was interrupted.
+    """
+    text = "The service stopped while it was under way, and nothing waits for its answer any more."
+    key = call.idempotency_key
+    return ModelCallFailed(call.step, call.kind, call.conversation, key, None, "interrupted", text)
 
 
 def finish_reason(reply: ModelReply, max_tokens: int) -> FinishReason:

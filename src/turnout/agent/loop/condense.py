@@ -8,7 +8,7 @@ from turnout.agent.base import AgentConfig
 from turnout.agent.context import condensing
 from turnout.agent.loop.calls import Ask, step_with_call
 from turnout.agent.loop.state import CONDENSING, LoopState, cut
-from turnout.agent.loop.steps import Bench, first_number
+from turnout.agent.loop.steps import Bench, begun_of, first_number
 from turnout.agent.tools.output import cap
 from turnout.core.events import Event, HistoryCondensed, LoopEnded, ModelCallDone, ModelCallFailed
 from turnout.core.messages import AssistantMessage, Message
@@ -101,7 +101,7 @@ async def _summarise(
         f"{CONDENSING}{number}",
         condensing(cap(_told(messages), window * _CHARS_PER_TOKEN // 2).text),
         settings=replace(config.steps["summary"], max_tokens=_SUMMARY_TOKENS),
-        begun=state.begun,
+        begun=begun_of(state, "summary"),
         seconds=bench.seconds_left,
     )
     async for event in step_with_call(bench.client, config, ask):

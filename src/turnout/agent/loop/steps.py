@@ -11,7 +11,7 @@ from typing import Final
 from turnout.agent.approval import Gate, refused
 from turnout.agent.base import ModelClient, StepConfig
 from turnout.agent.context import opening, planning, shortening
-from turnout.agent.loop.calls import Ask, step_with_call
+from turnout.agent.loop.calls import Ask, given_up, step_with_call
 from turnout.agent.loop.dispatch import Carried, batches, carry_out, refusal, runnable
 from turnout.agent.loop.planning import parse_plan, progressed
 from turnout.agent.loop.state import LoopState, Turn, cut, own_steps
@@ -20,7 +20,15 @@ from turnout.agent.tools.finish import Finish
 from turnout.agent.tools.list_files import fitting
 from turnout.agent.tools.output import Capped, cap, failing, output_name
 from turnout.core.clock import Clock
-from turnout.core.events import Event, ModelCallDone, Notice, ToolCallDone, ToolCallIntended
+from turnout.core.events import (
+    Event,
+    ModelCallDone,
+    ModelCallIntended,
+    Notice,
+    StepStarted,
+    ToolCallDone,
+    ToolCallIntended,
+)
 from turnout.core.inference import StepKind
 from turnout.core.messages import Message
 from turnout.core.tools import ToolCall, ToolResult, function_name
@@ -29,6 +37,7 @@ from turnout.errors import ToolError
 __all__ = [
     "Bench",
     "act_step",
+    "begun_of",
     "first_number",
     "follow_reply",
     "list_some",
@@ -116,7 +125,7 @@ async def plan_step(bench: Bench, state: LoopState) -> AsyncIterator[Event]:
         brief, number = bench.context.brief, first_number(state, "plan")
         messages = planning(brief, bench.paths, bench.guidance)
         ask = Ask(brief.run_id, number, "plan", f"plan-{number}", messages)
-        ask = replace(ask, begun=state.begun, seconds=bench.seconds_left)
+        ask = replace(ask, begun=begun_of(state, "plan"), seconds=bench.seconds_left)
         async for event in step_with_call(bench.client, bench.context.config, ask):
             yield event
     if state.plan_reply is not None:
@@ -135,6 +144,8 @@ async def act_step(
 
     `tool`: the only one that the step carries.
     """
+    if isinstance(state.begun, ModelCallIntended) and begun_of(state, state.role.kind) is None:
+        yield given_up(state.begun)
     ask = _act_ask(bench, state, messages, tool)
     async for event in step_with_call(bench.client, bench.context.config, ask):
         yield event
@@ -154,6 +165,8 @@ async def follow_reply(bench: Bench, state: LoopState) -> AsyncIterator[Event]:
     said = turn.reply.message.content
     if state.plan and (update := progressed(state.plan, state.progress, said)):
         yield update
+    if isinstance(state.begun, ModelCallIntended) and state.unanswered():
+        yield given_up(state.begun)
     for call in state.open_calls:
         if _may_have_run(state, turn, call):
             interrupted = ToolResult(call.id, _INTERRUPTED, is_error=True, unsure=True)
@@ -162,10 +175,15 @@ async def follow_reply(bench: Bench, state: LoopState) -> AsyncIterator[Event]:
         yield event
 
 
+def begun_of(state: LoopState, kind: StepKind) -> StepStarted | ModelCallIntended | None:
+    """Return what a crash has left begun of a step of this kind."""
+    return state.begun if state.begun is not None and state.begun.kind == kind else None
+
+
 def first_number(state: LoopState, kind: StepKind) -> int:
     """Return the number of a step of this kind: that of one which a crash has left begun."""
-    begun = state.begun
-    return begun.step if begun is not None and begun.kind == kind else state.next_step
+    begun = begun_of(state, kind)
+    return state.next_step if begun is None else begun.step
 
 
 def _act_ask(bench: Bench, state: LoopState, messages: tuple[Message, ...], tool: str) -> Ask:
@@ -186,7 +204,7 @@ def _act_ask(bench: Bench, state: LoopState, messages: tuple[Message, ...], tool
         _settings(bench, state, tool),
         config.connections if state.role.kind == "act" and not tool else (),
         tool,
-        state.begun,
+        begun_of(state, state.role.kind),
         bench.seconds_left,
     )
 

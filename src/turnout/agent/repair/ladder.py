@@ -18,6 +18,9 @@ Ask = Literal["correct", "insist", "lines", "mend", "name", "rewrite"]
 rejected; mend: one definition; name: the same, and unchanged code is rejected; rewrite: write the
 body of one definition, which is not shown; lines: mend a statement of one that is long."""
 
+_WHOLE, _STATEMENT = (0.0, 0.8, 0.8), (0.0, 0.8, 0.8, 1.0, 1.0)
+"""Temperatures of the clean samples of all code, and of one statement: these cost little."""
+
 _TARGETS_APART, _REGIONS_APART = 2, 1
 """How many places further down a definition, or a region of one, has to be for its first turn to
 wait for the second turn of another."""
@@ -73,10 +76,10 @@ class Ladder:
         if whole or broken:
             region = self._suspects.regions[broken][0] if broken else None
             ask: Ask = "lines" if broken else "correct"
-            for number, temperature in enumerate((0.0, 0.8, 0.8)):
+            for number, temperature in enumerate(_STATEMENT if broken else _WHOLE):
                 yield Rung(ask, temperature, seed + number, broken, region)
         for number in count():
-            seed_now = seed + 3 + 2 * number
+            seed_now = seed + len(_STATEMENT) + 2 * number
             if self._suspects.targets:
                 target, turn = _turn(number, self._suspects.targets, _TARGETS_APART)
                 yield self._about(target, turn + (target == broken), seed_now)

@@ -28,7 +28,13 @@ class ToolContext:
     @property
     def bounds(self) -> Bounds:
         """What one call may take and say."""
-        return bounds_of(self.brief.surface, self.config, self.window())
+        before = self.brief.tests_before
+        return bounds_of(
+            self.brief.surface,
+            self.config,
+            window=self.window(),
+            tests_took=before.seconds if before else 0.0,
+        )
 
 
 @dataclass(frozen=True, slots=True)

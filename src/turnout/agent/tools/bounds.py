@@ -45,17 +45,25 @@ BOUNDS: Final[Mapping[SurfaceName, Bounds]] = {
 }
 
 
-def bounds_of(surface: SurfaceName, config: AgentConfig, window: int | None = None) -> Bounds:
+def bounds_of(
+    surface: SurfaceName,
+    config: AgentConfig,
+    *,
+    window: int | None = None,
+    tests_took: float = 0.0,
+) -> Bounds:
     """Return the bounds of a run; what the user has set counts on every surface.
 
-    No result takes more than a part of the model's `window`, of which None is not known.
+    No result takes more than a part of the model's `window`, of which None is not known. Tests
+    whose first run, of `tests_took` seconds, came near the surface's time have as long as ours.
     """
     own = BOUNDS[surface]
+    slow = tests_took > own.test_timeout / 2
     most = max(_LEAST, (window or config.window) // _PART * _CHARS_PER_TOKEN)
     return Bounds(
         steps=config.max_steps or own.steps,
         command_timeout=config.command_timeout or own.command_timeout,
-        test_timeout=config.test_timeout or own.test_timeout,
+        test_timeout=config.own_test_timeout if slow else config.test_timeout or own.test_timeout,
         output_cap=config.output_cap or min(most, own.output_cap),
         read_cap=config.output_cap or min(most, own.read_cap),
     )

@@ -64,6 +64,7 @@ async def drill(
     config = AgentConfig(
         max_steps=_STEPS,
         window=chance.choice((200, 100_000)),
+        extra_tools=("search_files", "fetch_url"),
         command_timeout=command_timeout,
         test_timeout=command_timeout,
     )

@@ -14,7 +14,8 @@ __all__ = ["ODD_ARGUMENTS", "hostile_arguments", "odd_turn"]
 
 _NAMES: Final = (
     *("list_files", "read_file", "run_tests", "apply_patch", "run", "edit_file", "finish"),
-    *("write_file", "run_command", "list_directory", "search_files", "", "edit_fil", "\ud800"),
+    *("write_file", "run_command", "list_directory", "search_files", "fetch_url"),
+    *("", "edit_fil", "\ud800"),
 )
 _FITTING: Final = {
     "command": ("run", "run_command"),
@@ -23,6 +24,8 @@ _FITTING: Final = {
     "offset": ("read_file",),
     "old": ("edit_file",),
     "path": ("read_file", "list_directory"),
+    "pattern": ("search_files", "list_files"),
+    "url": ("fetch_url",),
 }
 _SENSE: Final = 0.6
 """How often a call is one that could have been meant."""
@@ -31,6 +34,7 @@ ODD_ARGUMENTS: Final = (
     *("", "null", "{", "}", "[]", '{"path": "a.py"}', '{"path": "a.py"', '"{}"', "{}}", "\0"),
     *('{"command": "ls"}', '{"command": "long"}', '{"path": "../x"}', '{"path": "big"}'),
     *('{"path": "a.py", "old": "x = 1", "new": "x = 2"}', '{"summary": "Done."}', "```json\n{}"),
+    *('{"pattern": "("}', '{"pattern": "y", "glob": "../*"}', '{"url": "x"}'),
     *('{"path": "output:1", "offset": "3"}', '{"path": "test_a.py", "content": "no"}'),
     '{"diff": "--- a/a.py\\n+++ b/a.py\\n@@ @@\\n-x = 1\\n+x = 2\\n"}',
 )
@@ -78,6 +82,10 @@ _PATHS: Final = (
     *("{folder}/secret", "out/secret", "root{folder}/secret", "../../../..{folder}/secret"),
     *("/proc/self/root{folder}/secret", ".git/config", ".git/hooks/x", "endless", "pipe", "loop"),
 )
+_URLS: Final = (
+    *("http://127.0.0.1:{port}/", "http://localhost:{port}/", "file://{folder}/secret"),
+    "http://example.org:{port}/@127.0.0.1",
+)
 _LINK: Final = (
     "diff --git a/out b/out\nnew file mode 120000\n--- /dev/null\n+++ b/out\n@@ -0,0 +1 @@\n"
     "+{folder}\n"
@@ -92,6 +100,7 @@ def hostile_arguments(canaries: Canaries) -> tuple[str, ...]:
         edit: JsonObject = {"path": path, "old": "", "new": "x"}
         diff = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
         lines += [{"path": path}, {"path": path, "content": "x"}, edit, {"diff": diff}]
+    lines += [{"url": url.format_map(at)} for url in _URLS]
     lines.append({"diff": _LINK.format_map(at)})
     return (*ODD_ARGUMENTS, *map(json.dumps, lines))
 

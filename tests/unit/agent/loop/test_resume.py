@@ -143,7 +143,15 @@ async def test_what_was_under_way_is_never_done_twice(name: str) -> None:
                 assert lost.call not in again, cut
             assert not gateway.faults, cut
             assert sandbox.files["log"].data.count(b"x") <= 1, cut
+            assert unended([*record, *followed]) == [], cut
             assert isinstance(followed[-1], LoopEnded), cut
+
+
+def unended(record: Sequence[Event]) -> list[str]:
+    """Return the keys of model calls that do not have one end each."""
+    keys = [event.idempotency_key for event in record if isinstance(event, ModelCallIntended)]
+    ended = [e.idempotency_key for e in record if isinstance(e, ModelCallDone | ModelCallFailed)]
+    return [key for key in keys if ended.count(key) != 1]
 
 
 def replies(record: Sequence[Event]) -> int:
@@ -166,6 +174,24 @@ async def test_a_call_that_can_not_be_sent_again_is_made_anew() -> None:
         assert followed[-1] == whole[-1], cut
         assert sandbox.files == seen[-1], cut
         assert not gateway.faults, cut
+
+
+async def test_a_summary_that_is_no_longer_wanted_is_given_up() -> None:
+    """Settings have changed meanwhile: the window is not tight any more."""
+    story = STORIES["a history that is condensed"]
+    whole, seen, _ = await story.told(Gateway(story.turns), FILES)
+    wide = replace(story, config=AgentConfig())
+    for cut in range(1, len(whole)):
+        record = whole[:cut]
+        if getattr(record[-1], "kind", "") != "summary" or "done" in record[-1].type:
+            continue
+        gateway = Gateway(story.turns[replies(record) :])
+        followed, _, _ = await wide.told(gateway, seen[cut - 1], record)
+        assert followed[-1] == whole[-1], cut
+        assert unended([*record, *followed]) == [], cut
+        assert not gateway.faults, cut
+        (asked,) = {request.call_kind for request, _ in gateway.known.values() if request}
+        assert asked == "act", cut
 
 
 async def test_an_interrupted_command_is_told_of_in_a_summary() -> None:

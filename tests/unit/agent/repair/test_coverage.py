@@ -64,3 +64,14 @@ async def test_where_nothing_is_to_be_learnt_nothing_is_run(report: TestReport) 
     sandbox = ScriptedSandbox({})
     assert (await trace(sandbox, "pytest", report, 60.0)).lines == {}
     assert not sandbox.commands
+
+
+async def test_passing_tests_of_the_same_class_are_traced_first() -> None:
+    """They are the most telling, and not all are traced."""
+    failing, near = "t.py::B::test_fails", "t.py::B::test_passes"
+    passed = (*(f"t.py::A::test_{number}" for number in range(99)), near)
+    sandbox = ScriptedSandbox({})
+    await trace(sandbox, "pytest", replace(BEFORE, failed=(failing,), passed=passed), 60.0)
+    (run,) = (command.shell for command in sandbox.commands if command.shell)
+    assert run.split()[1:4] == [failing, near, "t.py::A::test_0"]
+    assert "t.py::A::test_98" not in run

@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.agent.workshop import Workshop
+from tests.unit.agent.workshop import RUN, Workshop
 
-from turnout.agent.base import AgentConfig
+from turnout.agent.base import AgentConfig, Brief
+from turnout.agent.tools.base import ToolContext
 from turnout.agent.tools.bounds import bounds_of
 from turnout.agent.tools.surfaces import check_tools, surface_of
+from turnout.core.runs import TestReport
 from turnout.core.tasks import SurfaceName
 from turnout.errors import ConfigError
 from turnout.testing.model_client import ScriptedModelClient
@@ -96,6 +98,23 @@ async def test_a_page_leaves_room_in_a_small_window(
     assert [most - 250 < len(result) <= most for result in run.results] == [True] * 3
     told = replace(config, output_cap=9_000)
     assert bounds_of(surface, told).read_cap == 9_000
+
+
+@pytest.mark.parametrize(
+    ("took", "config", "seconds"),
+    [
+        (20.0, AgentConfig(), 120.0),
+        (100.0, AgentConfig(), 300.0),
+        (100.0, AgentConfig(test_timeout=150.0), 150.0),
+    ],
+)
+def test_a_slow_suite_has_the_time_that_it_needs(
+    took: float, config: AgentConfig, seconds: float
+) -> None:
+    """A model could never see it pass if its runs had less time than ours."""
+    before = TestReport("pytest", 1, (), ("a",), took, "")
+    brief = Brief(RUN, "Fix it.", "guide", "pytest", before)
+    assert ToolContext(ScriptedSandbox(), brief, config).bounds.test_timeout == seconds
 
 
 def test_a_tool_that_no_surface_has_is_named_before_a_run() -> None:

@@ -17,7 +17,7 @@ __all__ = ["Coverage", "read_coverage", "trace"]
 _FOLDER = f"{BASE_ENV['TMPDIR']}/turnout-trace"
 _PLUGIN = "turnout_trace"
 _MOST_FAILING = 20
-_MOST_PASSING = 40
+_MOST_PASSING = 24
 _MOST_BYTES = 4 << 20
 _SECONDS = 20.0
 
@@ -91,7 +91,10 @@ def read_coverage(data: bytes) -> Coverage:
 def _selected(before: TestReport) -> list[str]:
     failing = [node for node in before.failed if "::" in node][:_MOST_FAILING]
     paths = {node.partition("::")[0] for node in failing}
+    classes = {node.rpartition("::")[0] for node in failing}
     beside = [node for node in before.passed if node.partition("::")[0] in paths]
+    # Those of the same class are the most telling: they run the same code, and pass.
+    beside.sort(key=lambda node: node.rpartition("::")[0] not in classes)
     return [*failing, *beside[:_MOST_PASSING]] if failing else []
 
 
