@@ -1,8 +1,7 @@
 """A service whose processes are killed, and a model that notices what was done twice.
 
 `python -m tests.integration.durable_service ROLE HOME` is one of its processes, set up by the
-environment: `all` serves the gateway and works, `gateway` and `work` do one of these each, over a
-socket in HOME.
+environment: `all` serves the gateway and works, `work` uses the gateway behind a socket in HOME.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from turnout.agent.client import HttpModelClient
 from turnout.core.clock import SystemClock
@@ -143,9 +142,10 @@ class Fleet:
             "[agent]\nmax_steps = 200\n"
         )
 
-    async def start(self, role: str) -> Process:
-        """Start a process and wait until it is ready."""
-        environment = {
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What every process of it is set up by."""
+        return {
             "PATH": os.defpath,
             "PYTHONPATH": os.pathsep.join(sys.path),
             **self.more,
@@ -154,13 +154,25 @@ class Fleet:
             "LLM_API_KEY": "sesame",
             "LLM_MODEL": "m",
         }
+
+    @asynccontextmanager
+    async def gateway(self) -> AsyncIterator[None]:
+        """Serve the gateway from this process, which nobody kills."""
+        settings = load_settings(
+            config=self.home / "turnout.toml", environment=dict(self.environment)
+        )
+        async with _gateway(settings, self.home / _SOCKET):
+            yield
+
+    async def start(self, role: Literal["all", "work"]) -> Process:
+        """Start a process and wait until it is ready."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             __name__,
             role,
             str(self.home),
-            env=environment,
+            env=self.environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
@@ -210,12 +222,11 @@ async def _main(role: str, home: Path) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     settings, uds = _settings(home), home / _SOCKET
     async with AsyncExitStack() as stack:
-        if role in {"all", "gateway"}:
+        if role == "all":
             await stack.enter_async_context(_gateway(settings, uds))
-        if role in {"all", "work"}:
-            database = await stack.enter_async_context(open_database(database_of(settings)))
-            work = open_durable(settings, database, SystemClock(), _models(uds), pace=_PACE)
-            await stack.enter_async_context(work)
+        database = await stack.enter_async_context(open_database(database_of(settings)))
+        work = open_durable(settings, database, SystemClock(), _models(uds), pace=_PACE)
+        await stack.enter_async_context(work)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         await ended.wait()

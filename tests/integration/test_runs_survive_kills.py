@@ -106,16 +106,15 @@ async def test_workers_come_and_go_and_no_run_notices(kind, request, tmp_path):
     model = Counting(0.05)
     with url_of(kind, request, tmp_path) as url:
         where = url if kind == "postgresql" else None
-        async with fleet(tmp_path / "state", model, where) as (ships, desk):
+        async with fleet(tmp_path / "state", model, where) as (ships, desk), ships.gateway():
             names = await desk.order(2, 4)
-            await ships.start("gateway")
             killed, ended = await ships.start("work"), await ships.start("work")
             await desk.progress(20)
             await killed.kill()
             await ships.start("work")
             await desk.progress(12)
             await ended.end()
-            await desk.end(60)
+            await desk.end(120)
             await check(desk, names, 4)
         assert set(model.asked.values()) == {1}
         assert "" not in model.asked
@@ -130,6 +129,6 @@ async def test_a_killed_service_goes_on_with_its_runs(tmp_path):
         await desk.progress(25)
         await service.kill()
         await ships.start("all")
-        await desk.end(90)
+        await desk.end(120)
         await check(desk, names, 3)
         assert max(model.asked.values()) <= 2
