@@ -10,9 +10,9 @@ from turnout.agent.loop.state import idempotency_key
 from turnout.agent.repair.grafting.graft import Candidate, Place, Rejected, graft
 from turnout.agent.repair.judge import Judge, Judgement
 from turnout.agent.repair.ladder import Rung
-from turnout.agent.repair.localise import Suspects
 from turnout.agent.repair.prompting import Prompter
 from turnout.agent.repair.showing.marks import unmarked
+from turnout.agent.repair.suspects import Suspects
 from turnout.core.clock import Clock
 from turnout.core.events import (
     Event,

@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from turnout.agent.repair.grafting.excerpt import Region
 from turnout.agent.repair.grafting.matching import Target
-from turnout.agent.repair.localise import Suspects
+from turnout.agent.repair.suspects import Suspects
 
 __all__ = ["Ask", "Ladder", "Rung"]
 

@@ -5,7 +5,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from turnout.agent.repair.frames import Frame, frames
 from turnout.agent.repair.grafting.excerpt import Region, regions
@@ -19,10 +19,11 @@ from turnout.agent.repair.grafting.source import (
 )
 from turnout.agent.repair.reading import Sources
 from turnout.agent.repair.showing.marks import errors_by_line
+from turnout.agent.repair.suspects import Suspects
 from turnout.agent.repair.tracing.coverage import Coverage
 from turnout.core.runs import TestReport
 
-__all__ = ["Suspects", "localise"]
+__all__ = ["localise"]
 
 _DEEPEST, _PASSED, _TESTED, _CALLED, _NAMED, _METHOD = 10.0, 4.0, 6.0, 3.0, 4.0, 0.5
 """Weight of: the deepest frame of a traceback, any other; a name that a failing test imports, one
@@ -55,36 +56,6 @@ _MOST_LINES = 12
 
 _LEAST = 0.1
 """Share of the greatest suspicion below which there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suspects:
-    """Where the fault may be."""
-
-    modules: tuple[Module, ...]
-    """All that was read, most suspected first."""
-    targets: tuple[Target, ...]
-    """Definitions with any suspicion, most suspected first; classes only by their members."""
-    longest: int
-    """Bytes of the longest of `targets` that is to be written anew."""
-    regions: Mapping[Target, tuple[Region, ...]] = field(default_factory=dict)
-    """Lines in question of `targets`: where an error was raised, and of `long` ones."""
-    long: frozenset[Target] = frozenset()
-    """Those of `targets` that are too long to be written anew."""
-    constants: frozenset[Target] = frozenset()
-    """Those of `targets` that are no function."""
-    broken: frozenset[Target] = frozenset()
-    """Those of `targets` in which a statement failed that is no `raise`: their first region."""
-    lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """The lines in question of each file, most suspected first."""
-
-    def of(self, module: Module) -> tuple[str, ...]:
-        """Return the suspected names of one file, most suspected first."""
-        return tuple(each.name for each in self.targets if each.path == module.path)
-
-    def is_suspected(self, module: Module) -> bool:
-        """Whether anything of a file is suspected."""
-        return any(each.path == module.path for each in self.targets)
 
 
 def localise(

@@ -5,7 +5,6 @@ from importlib.resources import files
 from turnout.agent.repair.grafting.excerpt import Region
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.ladder import Ask, Rung
-from turnout.agent.repair.localise import Suspects
 from turnout.agent.repair.reading import Sources
 from turnout.agent.repair.showing.code import (
     shown_code,
@@ -18,6 +17,7 @@ from turnout.agent.repair.showing.code import (
 )
 from turnout.agent.repair.showing.marks import errors_by_line
 from turnout.agent.repair.showing.output import shown_errors, shown_output
+from turnout.agent.repair.suspects import Suspects
 from turnout.core.messages import Message, SystemMessage, UserMessage
 from turnout.core.runs import TestReport
 

@@ -9,9 +9,10 @@ from turnout.agent.repair.attempt import Attempt, Kit
 from turnout.agent.repair.grafting.graft import Candidate
 from turnout.agent.repair.judge import Judge
 from turnout.agent.repair.ladder import Ladder
-from turnout.agent.repair.localise import Suspects, localise
+from turnout.agent.repair.localise import localise
 from turnout.agent.repair.prompting import Prompter
 from turnout.agent.repair.reading import Sources, read_sources
+from turnout.agent.repair.suspects import Suspects
 from turnout.agent.repair.tracing.coverage import trace
 from turnout.core.clock import Clock
 from turnout.core.events import Event, LoopEnded, PlanMade

@@ -6,7 +6,7 @@ from dataclasses import replace
 from turnout.agent.repair.grafting.excerpt import Region
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.ladder import Ladder, Rung
-from turnout.agent.repair.localise import Suspects
+from turnout.agent.repair.suspects import Suspects
 
 A, B, C = Target("a.py", "a"), Target("b.py", "b"), Target("c.py", "c")
 

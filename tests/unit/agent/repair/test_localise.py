@@ -8,8 +8,9 @@ from turnout.agent.repair.frames import Frame, frames
 from turnout.agent.repair.grafting.excerpt import Region
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.grafting.source import Module, parse_module
-from turnout.agent.repair.localise import Suspects, localise
+from turnout.agent.repair.localise import localise
 from turnout.agent.repair.reading import Sources
+from turnout.agent.repair.suspects import Suspects
 from turnout.agent.repair.tracing.coverage import Coverage
 from turnout.core.runs import TestReport
 

@@ -15,10 +15,10 @@ from turnout.agent.repair.grafting.source import (
     first_line,
     parse_module,
 )
-from turnout.agent.repair.localise import Suspects
 from turnout.agent.repair.plain import as_text
 from turnout.agent.repair.showing.marks import marked
 from turnout.agent.repair.showing.windows import window
+from turnout.agent.repair.suspects import Suspects
 
 __all__ = [
     "shown_code",

@@ -3,7 +3,6 @@
 from turnout.agent.repair.grafting.excerpt import Region
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.grafting.source import Module, parse_module
-from turnout.agent.repair.localise import Suspects
 from turnout.agent.repair.showing.code import (
     shown_code,
     shown_definition,
@@ -11,6 +10,7 @@ from turnout.agent.repair.showing.code import (
     shown_tests,
     without_body,
 )
+from turnout.agent.repair.suspects import Suspects
 
 LONG = "import os\n\n\nclass A:\n    x = 1\n\n    def f(self, a):\n        return a\n\n" + "".join(
     f"    def g{n}(self):\n        return {n}{' + 1' * 20}\n\n" for n in range(99)
