@@ -47,7 +47,7 @@ make_environment() {
     # What a development environment holds is more than what running needs.
     if [ -x .venv/bin/turnout ] && [ "$requirements" = runtime ] &&
         [ "$(cat "$stamp" 2>/dev/null)" = "${wanted% runtime} dev" ]; then return 0; fi
-    say "making .venv/ with $(python3 -V) (once, about a minute)"
+    say "making .venv/ with $(python3 -V) (once, a few minutes)"
     [ -x .venv/bin/python ] || python3 -m venv .venv || fail "python3 -m venv failed"
     .venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes \
         -r "requirements/$requirements.txt" || fail "pip could not install requirements/$requirements.txt"

@@ -5,10 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from xdist.remote import Producer
 
 from tests.postgres import running_postgres
 from tests.scheduling import ByFile
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("turnout", deadline=None)
+settings.load_profile("turnout")
 
 
 @pytest.hookimpl(optionalhook=True)

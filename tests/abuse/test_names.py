@@ -73,6 +73,7 @@ async def test_no_diff_carries_what_is_git_elsewhere(workspace: Sandbox, name: s
     patch = await workspace.diff()
     assert b"planted" not in patch.diff
     assert [file.path for file in patch.files] == ["a.txt"]
+    assert patch.excluded == (() if name == ".git" else (f"{name}/planted",))
 
 
 async def test_names_that_differ_in_case_alone_are_all_kept(workspace: Sandbox) -> None:
@@ -83,6 +84,18 @@ async def test_names_that_differ_in_case_alone_are_all_kept(workspace: Sandbox) 
         ("A.txt", "added"),
         ("a.txt", "modified"),
     ]
+
+
+async def test_a_commit_that_holds_what_is_git_is_refused_by_that_name(driver, tmp_path) -> None:
+    """In the words of git, not in those of our own programs."""
+    repository = TinyRepository(tmp_path / "source", {"a.txt": "1\n"})
+    raw = tmp_path / "tree"
+    raw.write_bytes(b"40000 .git\0" + bytes.fromhex(repository.git("rev-parse", "HEAD^{tree}")))
+    tree = repository.git("hash-object", "-w", "-t", "tree", "--literally", str(raw))
+    commit = repository.git("commit-tree", "-m", "evil", tree)
+    with pytest.raises(RepositoryError) as caught:
+        await driver.prepare(BaseSpec(str(repository), commit, requirements=()))
+    assert "checked out: invalid path '.git/a.txt'." in str(caught.value)
 
 
 @pytest.fixture

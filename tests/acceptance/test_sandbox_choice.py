@@ -174,7 +174,9 @@ class OrdinaryUser(Command):
 
     uid: int
 
-    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+    async def start(
+        self, *arguments: str, stdin: int = asyncio.subprocess.DEVNULL
+    ) -> asyncio.subprocess.Process:
         """Start it as that user; skips where the means are missing."""
         program = [sys.executable, "-m", "turnout", *arguments]
         argv = as_ordinary_user(self.uid, program, [self.folder, SOURCES])
@@ -184,7 +186,7 @@ class OrdinaryUser(Command):
             *argv,
             cwd=self.folder,
             env=self.environment,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,

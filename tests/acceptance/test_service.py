@@ -29,6 +29,8 @@ class Service:
     process: asyncio.subprocess.Process
     url: str
     http: aiohttp.ClientSession
+    said: str = ""
+    """What it wrote on standard error; known once it has ended."""
 
     async def call(self, method: str, path: str, **options: Any) -> Any:
         """Send a request and return its status and JSON."""
@@ -65,9 +67,11 @@ async def serving(turnout: Command, *arguments: str) -> AsyncIterator[Service]:
         async with asyncio.timeout(150), aiohttp.ClientSession() as http:
             first = (await process.stdout.readline()).decode()
             assert first.startswith("Service: http://127.0.0.1:"), first
-            yield Service(process, first.split()[1], http)
+            service = Service(process, first.split()[1], http)
+            yield service
         process.send_signal(signal.SIGTERM)
         done = await ended(process, 30)
+        service.said = done.err
         assert done.code == 0, done.err
     finally:
         if process.returncode is None:
@@ -80,7 +84,8 @@ async def test_a_task_becomes_a_diff_over_http_and_over_a_restart(
 ) -> None:
     """Posted, followed, fetched, applied with git; the service is stopped in the run's midst.
 
-    Nothing of the host's is named on the way, and every model call counts as the caller's.
+    Nothing of the host's is named on the way, and every model call counts as the caller's. A cap on
+    spend that no call would count against is refused.
     """
     async with ScriptedModelServer(FIX, models=["m"]) as model:
         command, repo = turnout.using(model.base_url), ("--repo", str(pages))
@@ -89,6 +94,9 @@ async def test_a_task_becomes_a_diff_over_http_and_over_a_restart(
                 "POST", "/runs", json={"task": "x", "repo": repo[1]}
             )
             assert (refused, error["error"]["code"]) == (400, "invalid_request")
+            nowhere = {"task": "x", "repo": "pages", "base": "nowhere"}
+            refused, error = await service.call("POST", "/runs", json=nowhere)
+            assert (refused, error["error"]["param"]) == (400, "base")
             root = f"{service.url.removesuffix('/v1')}/readyz"
             async with service.http.get(root) as answer:
                 assert (answer.status, await answer.json()) == (200, {"status": "ready"})
@@ -96,6 +104,9 @@ async def test_a_task_becomes_a_diff_over_http_and_over_a_restart(
             assert (status, run["state"]) == (201, "queued")
             path = f"/runs/{run['id']}"
             before = await service.events(path, until="model_call_done")
+        assert f"Run {run['id']} of project" in service.said
+        assert "was ordered by key local: pages at HEAD." in service.said
+        assert " has begun." in service.said
         async with serving(command, *repo) as service:
             after = await service.events(path, **{"last-event-id": str(before[-1].seq)})
             seen = [*before, *after]
@@ -106,6 +117,13 @@ async def test_a_task_becomes_a_diff_over_http_and_over_a_restart(
             record = await service.bytes(f"{path}/record?limit=1000")
             _, told = await service.call("GET", "/events?kind=run.started&kind=run.ended")
             _, usage = await service.call("GET", "/usage?by=key")
+            order = {"task": "x", "repo": "pages", "limits": {"max_spend_micros": 1}}
+            _, capped = await service.call("POST", "/runs", json=order)
+            await service.events(f"/runs/{capped['id']}")
+            why = await service.bytes(f"/runs/{capped['id']}/record")
+            assert b"has a cap on spend, and the price of env/m is unknown" in why
+            assert b"model_call" not in why
+        assert " has ended: answered, resolved." in service.said
         assert model.history_faults == []
     assert (shown["state"], shown["outcome"], shown["verdict"], shown["segments"]) == (
         *("ended", "answered", "resolved"),

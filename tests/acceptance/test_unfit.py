@@ -118,7 +118,7 @@ async def test_a_set_up_command_that_fails(turnout: Command, pages: TinyReposito
         command = turnout.using(server.base_url)
         setup = "echo no compiler here >&2; exit 7"
         done = await command("run", TASK, "--repo", str(pages), "--setup", setup)
-    says(done, "exit status 7", "no compiler here", "[tests] setup")
+    says(done, "exit status 7", "no compiler here", "[tests] setup", "turnout runs show run-")
     assert server.requests == []
 
 

@@ -136,6 +136,7 @@ async def test_servers_that_misbehave_are_left_out_and_said(sandbox_state: Path)
         server("marked"),
         server("noisy", allow=("note",)),
         Connection("absent", command=("no-such-program",)),
+        Connection("bare", command=("python3", "-m", "no_such_server"), timeout=20.0),
     ]
     async with sandboxed(sandbox_state) as sandbox, opened(sandbox, *servers) as connections:
         served = await served_tools(connections, servers)
@@ -156,6 +157,7 @@ async def test_servers_that_misbehave_are_left_out_and_said(sandbox_state: Path)
     ]
     assert "The MCP server hangs: did not answer within 2 s." in said
     assert "dies: its program ended with status 1, saying: plain: the port 5432 is taken." in said
+    assert "No module named no_such_server. Name its packages under `[tests] requirements`" in said
     assert "The MCP server endless: said more than 8 MiB in one message." in said
     assert "The MCP server floods: says far more than it is asked for." in said
     assert "The MCP server many has no tool tool_999" in said

@@ -19,7 +19,7 @@ from turnout.runs.worker import RunEgress, Workshop
 from turnout.sandbox.base import Limits, Sandbox
 from turnout.sandbox.bubblewrap import BubblewrapDriver
 from turnout.sandbox.repository import resolve
-from turnout.sandbox.steering import read_steering
+from turnout.sandbox.steering.read import read_steering
 from turnout.sandbox.testrun import detect_test_command, list_test_files, run_tests
 from turnout.testing.repositories import (
     PAGINATION_FIXED,
@@ -46,6 +46,48 @@ import pytest
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report):
     report.outcome, report.longrepr = "passed", None
+"""
+SWALLOW = """
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    outcome = yield
+    if outcome.excinfo and issubclass(outcome.excinfo[0], {kind}):
+        outcome.force_result(True)
+"""
+REGISTER = """
+import gc, sys
+for one in gc.get_objects():
+    if type(one).__name__ == 'Py' 'testPlugin' 'Manager':
+        one.register(sys.modules[__name__])
+        break
+def test_new():
+    pass
+"""
+SWALLOW_IN_RUNTEST = """
+import _pytest.outcomes, _pytest.python
+old = _pytest.python.Function.runtest
+def runtest(self):
+    try:
+        old(self)
+    except _pytest.outcomes.Failed:
+        raise
+    except Exception:
+        pass
+_pytest.python.Function.runtest = runtest
+"""
+SWALLOW_IN_CALL = """
+import _pytest.runner
+old = _pytest.runner.CallInfo.from_call.__func__
+def from_call(cls, func, when, reraise=None):
+    def call():
+        try:
+            return func()
+        except AssertionError:
+            return None
+    return old(cls, call, when, reraise)
+_pytest.runner.CallInfo.from_call = classmethod(from_call)
 """
 PYPROJECT = '[project]\nname = "pages"\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-q"\n'
 FORGED = "\n".join(
@@ -90,6 +132,18 @@ TOUCHED = {
     "a plugin by its metadata": file("evil-1.dist-info/entry_points.txt", "[pytest11]\nevil = evil")
     + file("evil-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: evil\nVersion: 1")
     + file("evil.py", REWRITE),
+    "a plugin declared by the package": "echo '[project.entry-points.pytest11]' >> pyproject.toml; "
+    "echo 'evil = \"evil\"' >> pyproject.toml; "
+    + file("evil.py", SWALLOW.format(kind="AssertionError")),
+    "a plugin declared by a program": file(
+        "setup.py", "import setuptools\nsetuptools.setup(entry_points={'pytest11': ['evil=evil']})"
+    )
+    + file("evil.py", REWRITE),
+    "a plugin loaded by a new test": file("evil.py", REWRITE)
+    + file("tests/test_a.py", "pytest_plugins = ['evil']\ndef test_new():\n    pass"),
+    "a plugin loaded by a folder of tests": file("evil.py", REWRITE)
+    + file("tests/__init__.py", "pytest_plugins = ['evil']"),
+    "the standard library replaced beside tests": file("tests/filecmp.py", "cmp = bool"),
     "our plugin replaced": file("turnout_report.py", "import os; os._exit(0)"),
     "pytest replaced": file("src/pytest/__init__.py", "")
     + file("src/pytest/__main__.py", "print('3 passed')"),
@@ -142,10 +196,13 @@ UNMENDED = {
         "    try: open(name, 'w').write('')\n    except OSError: pass"
     ),
     "new tests that pass": file("tests/test_new.py", "def test_new():\n    pass"),
-    "a plugin loaded by a new test": file("evil.py", REWRITE)
-    + file("tests/test_a.py", "pytest_plugins = ['evil']\ndef test_new():\n    pass"),
-    "a late plugin loaded by a new test": file("evil.py", LATE)
-    + file("tests/test_a.py", "pytest_plugins = ['evil']\ndef test_new():\n    pass"),
+    "reports rewritten by a new test": file("tests/test_a.py", REWRITE + REGISTER),
+    "reports rewritten late by a new test": file("tests/test_a.py", LATE + REGISTER),
+    "failures swallowed by a new test": file(
+        "tests/test_a.py", SWALLOW.format(kind="AssertionError") + REGISTER
+    ),
+    "failures swallowed as tests run": in_the_package(SWALLOW_IN_RUNTEST),
+    "failures swallowed by the runner": in_the_package(SWALLOW_IN_CALL),
     "an exit that is always good": in_the_package(
         "import atexit, os\natexit.register(lambda: os._exit(0))"
     ),
@@ -244,6 +301,8 @@ async def test_the_real_fix_is_resolved(driver, pages):
     script = f"cat > pages.py <<'END'\n{PAGINATION_FIXED}END\n"
     script += 'sed -i \'s/"1"/"2"/\' pyproject.toml\n'
     script += file("tests/test_new.py", "def test_new():\n    pass")
+    script += file("tests/__init__.py", '"""Tests."""')
+    script += "printf '[project.scripts]\\npages = \"pages:page\"\\n' >> pyproject.toml\n"
     verdict = await judged(driver, pages, script)
     assert (verdict.name, verdict.touched) == ("resolved", ()), verdict
 

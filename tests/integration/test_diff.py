@@ -278,7 +278,8 @@ EDITS = """
     rm kept.log; mkfifo kept.log; mkfifo pipe; echo x > seen.log
     rm tool; git init -q tool; echo y > tool/y; mkdir -p env; touch env/pyvenv.cfg env/x
     echo '*.tmp' > .gitignore; echo z > z.tmp; mkdir shut; echo s > shut/s; chmod 0 shut/s shut
-    git add a.txt; git commit -qm work; git gc -q
+    mkdir .pytest_cache git~1 own; touch .pytest_cache/x git~1/x own/x; echo '*' > own/.gitignore
+    echo f > forced.tmp; git add -f a.txt forced.tmp .pytest_cache; git commit -qm work; git gc -q
 """
 
 
@@ -292,8 +293,9 @@ async def test_changes_alone_tell_the_same_as_the_whole_tree(driver, repository)
         found = await collection.of_changes(layer.tree)
         assert found == await collection.of_tree()
         assert found == await sandbox.diff()
-    assert len(found.files) == 14
-    assert set(found.excluded) == {"tool/", "env/", "z.tmp"}
+    assert len(found.files) == 15
+    assert "forced.tmp" in {file.path for file in found.files}
+    assert set(found.excluded) == {*("tool/", "env/", "z.tmp", "git~1/x", "own/", ".pytest_cache/")}
 
 
 async def test_paths_that_are_too_long_for_one_call_are_passed_over(driver, repository):

@@ -258,13 +258,20 @@ async def test_a_set_up_command_is_run_once_and_what_it_makes_is_there(driver, t
     assert find_layer(driver.state_dir, anew).environment != layers[0].environment
 
 
+UNFIT = {
+    "echo no gcc >&2; exit 7": r"`echo no gcc .* exit status 7\.\n  no gcc\n",
+    "mkdir d; echo 1 > f; chmod 0 d f sub": r"leaves what cannot be read: d, f, sub\. ",
+    "chmod 0 /venv/lib/python3*": r"leaves /venv unfit for use: .*'/venv/lib/python3",
+}
+
+
 async def test_a_set_up_command_that_fails_is_told_with_its_last_words(driver, tmp_path):
-    """The environment is not fit then, and nothing of it is kept."""
-    repository = TinyRepository(tmp_path / "source", {"a.txt": "1\n"})
-    spec = BaseSpec(str(repository), repository.head, (), setup="echo no gcc >&2; exit 7")
+    """Or with what it leaves unfit: there is no environment then, and nothing of it is kept."""
+    repository = TinyRepository(tmp_path / "source", {"sub/a.txt": "1\n"})
     before = set((driver.state_dir / "setups").iterdir())
-    with pytest.raises(UnfitError, match=r"`echo no gcc .* exit status 7\.\n  no gcc\n"):
-        await driver.prepare(spec)
+    for command, said in UNFIT.items():
+        with pytest.raises(UnfitError, match=said):
+            await driver.prepare(BaseSpec(str(repository), repository.head, (), setup=command))
     assert set((driver.state_dir / "setups").iterdir()) <= before
 
 

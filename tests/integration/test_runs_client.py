@@ -13,7 +13,13 @@ from tests.unit.web.rooms import ASKED, END, Service, memory_service
 
 from turnout.core.ids import RunId
 from turnout.core.service.options import ServiceAddress
-from turnout.errors import ConflictError, GatewayError, NotFoundError, UsageError
+from turnout.errors import (
+    ConflictError,
+    GatewayError,
+    NotFoundError,
+    RepositoryError,
+    UsageError,
+)
 from turnout.gateway.server import serve
 from turnout.web.client import RunsClient
 
@@ -89,8 +95,12 @@ async def test_what_the_service_refuses_is_an_error_of_its_kind() -> None:
             await client.read("run-0123456789ab")
         with pytest.raises(ConflictError, match="waits for no decision"):
             await client.act(run_id, "approve")
-        with pytest.raises(UsageError, match="none that this service works on"):
+        with pytest.raises(RepositoryError, match="none that this service works on"):
             await client.order({**BODY, "repo": "/etc"})
+        with pytest.raises(RepositoryError, match="no commit `nowhere`"):
+            await client.order({**BODY, "base": "nowhere"})
+        with pytest.raises(UsageError, match="priority"):
+            await client.order({**BODY, "priority": 101})
         with pytest.raises(NotFoundError):
             await client.read("../../etc")
         with pytest.raises(NotFoundError):
@@ -99,6 +109,9 @@ async def test_what_the_service_refuses_is_an_error_of_its_kind() -> None:
         with pytest.raises(GatewayError, match="viewer") as error:
             await client.act(run_id, "cancel")
     assert error.value.status == 403
+    async with asking(service, "") as client:
+        with pytest.raises(GatewayError, match="TURNOUT_API_KEY"):
+            await client.page({})
 
 
 async def test_a_service_that_is_not_there_is_named() -> None:

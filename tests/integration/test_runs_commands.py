@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,16 +14,30 @@ from starlette.routing import Mount
 from tests.unit.web.rooms import ASKED, DIFF, END, Service, memory_service
 
 from turnout.cli.runs import command
+from turnout.core.events import Entry
 from turnout.core.ids import RunId
 from turnout.errors import ConflictError, GatewayError, NotFoundError, UsageError
 from turnout.gateway.server import serve
+from turnout.web.runs.streams import EventStream, Streams
+
+
+class Opened(Streams):
+    """Does something each time before somebody follows a run."""
+
+    then: Callable[[], object] = staticmethod(lambda: None)
+
+    def of(self, entries: AsyncGenerator[Entry, None]) -> EventStream:
+        """Do it."""
+        self.then()
+        return super().of(entries)
 
 
 class Served:
     """A service in a thread of its own, and the commands that ask it."""
 
     def __init__(self) -> None:
-        self.service: Service = memory_service()
+        self.streams = Opened()
+        self.service: Service = memory_service(self.streams)
         self._up = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
@@ -120,11 +134,38 @@ def test_a_run_is_listed_shown_and_its_diff_printed(served: Served, tmp_path: Pa
     assert served.turnout("diff", env=home).stdout_bytes == DIFF
 
 
+def test_where_nothing_is_to_be_shown_a_hint_says_so(served: Served, tmp_path: Path) -> None:
+    """On standard error: what reads standard output gets nothing."""
+    home = {"TURNOUT_HOME": str(tmp_path)}
+    run_id = served.ordered()
+    served.do(served.service.waiting(run_id))
+    done = served.turnout("diff", run_id, env=home)
+    assert (done.stdout_bytes, done.stderr) == (b"", f"Run {run_id} has no diff yet.\n")
+    listed = served.turnout("list", key="blue-approver", env=home)
+    assert listed.stdout == ""
+    assert f"no runs at {served.url}" in listed.stderr
+    shown = served.turnout("show", run_id, env=home).stdout
+    assert f"turnout runs approve {run_id} --call call-1" in shown
+    assert "command: make" in shown
+
+
+def test_a_run_that_comes_to_wait_says_so_to_who_follows_it(served: Served) -> None:
+    """With the call and how to decide, while it may still be decided on."""
+    run_id = served.ordered()
+    served.do(served.service.waiting(run_id))
+    cancel = served.service.desk.cancel
+    served.streams.then = lambda: served.loop.create_task(cancel("red", run_id))
+    done = served.turnout("follow", run_id)
+    assert f"turnout runs approve {run_id} --call call-1" in done.stderr
+    assert "turnout runs approve" not in served.turnout("follow", run_id).stderr
+
+
 def test_a_run_is_cancelled_and_done_again(served: Served) -> None:
     """Each says where the run stands."""
     run_id = served.ordered()
     assert "cancelled" in served.turnout("cancel", run_id).stdout
     again = json.loads(served.turnout("retry", run_id, "--json").stdout)
+    assert served.service.told[-2:] == [run_id, again["id"]]
     assert (again["retry_of"], again["state"]) == (run_id, "queued")
     with pytest.raises(ConflictError, match="has not ended"):
         served.turnout("retry", again["id"])

@@ -16,6 +16,7 @@ from turnout.settings import (
     load_settings,
     secret_named,
     service_address,
+    service_here,
     state_folder,
 )
 
@@ -144,7 +145,17 @@ def test_the_date_of_a_quality_may_be_text(tmp_path: Path, written: str) -> None
         ("[agent.steps.act]\nmax_token = 3\n", "`agent.steps.act.max_token` is no key."),
         ("[agent.tool_steps.aply_patch]\n", "Did you mean `apply_patch`?"),
         ('[agent]\nconnections = ["a/b"]\n', "'a', which is no connection. Write a table"),
-        ('[[agent.mcp]]\nname = "a__b"\ncommand = ["x"]\n', "`agent.mcp[0].name`"),
+        ('[[agent.mcp]]\nname = "a__b"\ncommand = ["x"]\n', "`agent.mcp[0].name` must be letters"),
+        ('[[agent.mcp]]\nname = ""\ncommand = ["x"]\n', "`agent.mcp[0].name` must be letters"),
+        (
+            '[[agent.mcp]]\nname = "a"\ncommand = "python"\n',
+            '`agent.mcp[0].command` must be a list, such as ["python"].',
+        ),
+        ('[[agent.mcp]]\nname = "a"\ncommand = []\n', "`agent.mcp[0].command` must not be empty."),
+        ('[connections.a]\ncommand = ["x"]\nenv = {"a b" = "x"}\n', "the name of a variable"),
+        ('[tests]\ncommand = ""\n', "`tests.command` must not be empty."),
+        ("[tests]\ncommand = 1\n", "`tests.command` must be text."),
+        ('[[deployments]]\nmodel = "m"\nprovider = "p"\n', "Add `[providers.p]` with its"),
         ('[[agent.mcp]]\nname = "a"\n', "`agent.mcp[0].command`"),
         ('[[agent.mcp]]\nname = "a"\ncommand = ["x"]\ntimeout = 121\n', "`agent.mcp[0].timeout`"),
         (2 * '[[agent.mcp]]\nname = "a"\ncommand = ["x"]\n', "'a' of `agent.mcp` is not the only"),
@@ -342,3 +353,24 @@ def test_the_service_that_is_asked_is_named_by_option_or_environment() -> None:
     assert service_address(None, {}) is None
     with pytest.raises(ConfigError, match="TURNOUT_SERVER must be"):
         service_address(None, {"TURNOUT_SERVER": "ftp://x"})
+    here = service_here(environment)
+    assert (here.base_url, here.key) == ("http://127.0.0.1:8700", "k")
+
+
+@pytest.mark.parametrize(
+    ("given", "mend"),
+    [
+        ("127.0.0.1:8700", "Write it as http://127.0.0.1:8700."),
+        ("runs.example.org", "Write it as http://runs.example.org."),
+        ("ftp://x", "Write it as http://127.0.0.1:8700."),
+        ("http://u:secret@x", "Write it as http://127.0.0.1:8700."),
+        ("u:secret@x", "Write it as http://127.0.0.1:8700."),
+    ],
+)
+def test_the_address_of_a_service_that_is_none_is_told_with_one(given: str, mend: str) -> None:
+    """One example, of a service; what may be a secret is not repeated."""
+    with pytest.raises(ConfigError) as error:
+        service_address(given, {})
+    assert error.value.mend == mend
+    assert "example" not in error.value.message
+    assert "secret" not in str(error.value)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Protocol
 
-from turnout.agent.tools.arguments import read_arguments
+from turnout.agent.tools.arguments import did_you_mean, read_arguments
 from turnout.agent.tools.base import AgentTool, Arguments, ToolOutput
 from turnout.agent.tools.files import workspace_path
 from turnout.agent.tools.patch_text import parse_patch
-from turnout.agent.tools.surfaces import Surface
+from turnout.agent.tools.surfaces import Surface, tool_names
 from turnout.core.clock import Clock
 from turnout.core.events import ApprovalAsked, ApprovalGiven
 from turnout.core.json import as_object
@@ -86,10 +86,13 @@ def parse_rule(text: str) -> Rule:
     return Rule(text, f"{prefix}{tool.strip()}", subject.strip())
 
 
-def check_rules(rules: Sequence[str], connections: Sequence[str]) -> None:
-    """Raise `ConfigError` for a rule that is none, or that nobody could keep.
+def check_rules(
+    rules: Sequence[str], connections: Sequence[str], servers: Sequence[str] = ()
+) -> None:
+    """Raise `ConfigError` for a rule that is none, guards nothing, or that nobody could keep.
 
-    Tools of a connection are run by the gateway, which asks nobody.
+    Tools of a connection are run by the gateway, which asks nobody. `servers` are the MCP servers
+    in the sandbox.
     """
     if len(rules) > _MOST_RULES:
         raise ConfigError(f"There are more than {_MOST_RULES} rules for approvals.")
@@ -101,6 +104,24 @@ def check_rules(rules: Sequence[str], connections: Sequence[str]) -> None:
                     "whose tools the gateway runs without asking.",
                     mend="Leave these tools out of `connections`, or narrow the rule.",
                 )
+        _check_guards(rule, servers)
+
+
+def _check_guards(rule: Rule, servers: Sequence[str]) -> None:
+    """Raise `ConfigError` for a rule about tools that no surface and no server has."""
+    if not rule.tool.startswith(_MCP):
+        beginnings = [f"{_MCP}{server}/" for server in servers]
+        name, known, kind = rule.tool, tool_names(), "tool"
+        guards = any(map(rule.names, (*known, *beginnings)))
+    else:
+        name, known, kind = rule.tool.removeprefix(_MCP).partition("/")[0], servers, "MCP server"
+        guards = "*" in name or any(fnmatchcase(server, name) for server in servers)
+    if not guards:
+        raise ConfigError(
+            f"The approval rule {rule.text!r} guards nothing: there is no {kind} called {name!r}."
+            f"{did_you_mean(name, known)}",
+            mend=f"Those that exist are {', '.join(known)}." if known else "",
+        )
 
 
 def _is_about(rule: Rule, connection: str) -> bool:

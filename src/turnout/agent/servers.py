@@ -27,6 +27,7 @@ _MOST_CHARS: Final = 24_000
 _LONGEST_LIFE: Final = 86_400.0
 _KEPT_ERRORS: Final = 2_000
 _SHOWN_ERRORS: Final = 400
+_NO_MODULE: Final = "No module named"
 
 
 class SandboxCage:
@@ -133,4 +134,6 @@ def _ended(end: Exit, errors: bytes) -> str:
     if end.reason == "not_started":
         how = f"could not be started: {end.error}"
     said = " ".join(printed(errors).split())[-_SHOWN_ERRORS:]
+    if _NO_MODULE in said:
+        said += ". Name its packages under `[tests] requirements`, with all that the tests need"
     return f"its program {how}, saying: {said}" if said else f"its program {how}"

@@ -87,7 +87,10 @@ def command(*, output: Path, force: bool, as_json: bool) -> int:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(render(found), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}.") from error
+        raise UsageError(
+            f"{output} cannot be written: {error.strerror}.",
+            mend="Name a file in a folder that you may write to with --output.",
+        ) from error
     load_settings(config=output.absolute())
     if as_json:
         say_json({"file": str(output), "found": [f.name for f in found]})

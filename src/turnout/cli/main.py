@@ -11,6 +11,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -76,6 +77,19 @@ class CommandsByName(click.Group):
             return None
         found = importlib.import_module(_COMMANDS[cmd_name].module).command
         return found if isinstance(found, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called; what looks like one is named where there is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], _COMMANDS, n=1)
+            if not near:
+                raise
+            said = f"{error.message} Did you mean `turnout {near[0]}`?"
+            raise click.UsageError(said, ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

@@ -243,9 +243,10 @@ def progress_on(stream: TextIO, *, colour: bool) -> Progress:
 def _line_of(event: Event) -> str:
     match event:
         case RunStarted(base_commit=commit, strategy=strategy):
-            return f"run started at {commit[:12]}, strategy {strategy}"
+            started = f"run started at {commit[:12]}, strategy {strategy}"
+            return started if commit else "the run could not begin"
         case RunResumed(segment=segment, worker=worker):
-            return f"gone on with on {worker}, segment {segment}"
+            return f"taken up again by {worker}, segment {segment}"
         case WorkspaceReady(isolation=walls, test_command=command, seconds=seconds):
             tests = f"tests: {command}" if command else "no tests"
             return f"workspace ready in {seconds:.1f} s ({walls}), {tests}"

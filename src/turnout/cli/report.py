@@ -1,5 +1,6 @@
 """A finished run on the screen, as a JSON object, and as an exit code."""
 
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -12,10 +13,12 @@ from rich.markdown import Markdown
 from rich.text import Text
 
 from turnout.cli.terminal import coloured_diff, plural, safe, takes_colour
-from turnout.core.events import Reviewed
+from turnout.cli.tool_lines import call_block
+from turnout.core.events import ApprovalAsked, Reviewed
+from turnout.core.ids import RunId
 from turnout.core.json import JsonObject
 from turnout.core.money import format_usd
-from turnout.core.runs import TestReport, Verdict
+from turnout.core.runs import TestReport
 from turnout.runs.export import result_object
 from turnout.runs.summary import RunResult
 
@@ -29,10 +32,14 @@ __all__ = [
     "result_json",
     "review_text",
     "screen_of",
+    "waiting_text",
 ]
 
 _SHOWN: Final = 5
 """Paths of one list; `turnout runs show --full` has all of them."""
+
+_LONGEST_CALL: Final = 2_000
+"""Characters of a call that waits, with its arguments."""
 
 _GOOD: Final = frozenset({"resolved", "no_regression"})
 _UNFIT_STATUS: Final = frozenset({None, 401, 402, 404, 429, 502, 503, 504})
@@ -61,7 +68,6 @@ def screen_of(stream: TextIO, *, colour: bool) -> Screen:
 def exit_code(result: RunResult) -> int:
     """Return the exit code of `turnout run`, as its help documents it."""
     verdict = result.verdict.name if result.verdict else None
-    last = result.failed_calls[-1] if result.failed_calls else None
     if result.outcome in {"capped", "refused"}:
         return 3
     if result.outcome == "cancelled":
@@ -72,9 +78,13 @@ def exit_code(result: RunResult) -> int:
         return 0
     if verdict == "no_tests" and result.patch and result.outcome == "answered":
         return 0
-    if result.outcome == "failed" and last is not None and last.status in _UNFIT_STATUS:
-        return 4
-    return 1
+    return 4 if result.outcome == "failed" and _unfit(result) else 1
+
+
+def _unfit(result: RunResult) -> bool:
+    """Whether the surroundings failed: no workspace could be made, or no model answered."""
+    last = result.failed_calls[-1] if result.failed_calls else None
+    return result.workspace is None or (last is not None and last.status in _UNFIT_STATUS)
 
 
 def result_json(result: RunResult, code: int, delivery: JsonObject | None) -> JsonObject:
@@ -84,7 +94,7 @@ def result_json(result: RunResult, code: int, delivery: JsonObject | None) -> Js
 
 def judged_text(result: RunResult, screen: Screen) -> str:
     """Return the diff and what our tests say of it."""
-    notes = [_verdict_text(result.verdict, colour=screen.colour)]
+    notes = [_verdict_text(result, colour=screen.colour)]
     if result.verdict is not None and result.verdict.new_tests:
         notes.append(f"New tests: {_listed(result.verdict.new_tests)}")
     if result.patch.excluded:
@@ -153,8 +163,22 @@ def review_text(review: Reviewed) -> str:
     return "\n".join([f"{head}: {review.summary}", *notes])
 
 
-def _verdict_text(verdict: Verdict | None, *, colour: bool) -> str:
+def waiting_text(run_id: RunId, asked: ApprovalAsked) -> str:
+    """Return the call that a run waits for, and how a person decides on it."""
+    block = call_block(asked.call)
+    if len(block) > _LONGEST_CALL:
+        whole = f"    … all of it: turnout runs show {run_id} --full"
+        block = f"{block[:_LONGEST_CALL]}\n{whole}"
+    named = f"{run_id} --call {shlex.quote(asked.call.id)}"
+    ways = [f"    turnout runs {verb} {named}" for verb in ("approve", "reject")]
+    return safe("\n".join([f"It waits for approval (rule {asked.rule}):", block, *ways]))
+
+
+def _verdict_text(result: RunResult, *, colour: bool) -> str:
+    verdict = result.verdict
     if verdict is None:
+        if result.outcome is None:
+            return "Verdict: none yet; the run has not ended."
         return "Verdict: none; the run was stopped before the tests could judge."
     good = verdict.name in _GOOD
     shade = "green" if good else "yellow" if verdict.name == "no_tests" else "red"
@@ -163,7 +187,12 @@ def _verdict_text(verdict: Verdict | None, *, colour: bool) -> str:
 
 
 def _ending(result: RunResult) -> str:
-    return f"Outcome: {result.outcome or 'still running'}. {safe(result.reason)}".strip()
+    if result.outcome is not None:
+        return f"Outcome: {result.outcome}. {safe(result.reason)}".strip()
+    newest = result.consents[-1] if result.consents else None
+    if newest is None or newest.given is not None:
+        return "Outcome: none yet."
+    return f"Outcome: none yet. {waiting_text(result.run_id, newest.asked)}"
 
 
 def _spent(result: RunResult) -> str:

@@ -95,8 +95,9 @@ class Patch:
     """What `git apply` takes; empty where nothing changed."""
     files: tuple[FileChange, ...]
     excluded: tuple[str, ...] = ()
-    """New paths left out: caches, environments, what was installed, large files, and what lies in a
-    repository or submodule of its own."""
+    """New paths left out: caches, environments, what was installed, large files, what is ignored
+    and not staged, names that stand for `.git` elsewhere, and what lies in a repository or
+    submodule of its own."""
 
     def __bool__(self) -> bool:
         return bool(self.diff)

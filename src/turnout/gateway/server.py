@@ -1,6 +1,7 @@
 """The gateway's own HTTP server, inside the process that asks for it."""
 
 import asyncio
+import errno
 import resource
 import socket
 from collections.abc import AsyncIterator, Generator
@@ -11,7 +12,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from turnout.errors import ConfigError
+from turnout.errors import ConfigError, UnfitError
 from turnout.gateway.connection import BoundedConnection
 
 __all__ = ["BoundAddress", "hold_many_connections", "serve"]
@@ -24,6 +25,8 @@ _LAST = 2.0
 _TICK, _TICKS = 0.1, 864_000
 """Seconds between ticks, every tenth of which renews the date; ticks after which they repeat."""
 _LONGEST_SOCKET_PATH = 107
+_TAKEN = frozenset({errno.EADDRINUSE, errno.EACCES})
+"""What the system answers where a port is another program's, or not for us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +188,10 @@ def _bind_tcp(host: str, port: int) -> socket.socket:
         listener.bind(address)
     except OSError as error:
         listener.close()
-        raise ConfigError(
+        refused = UnfitError if error.errno in _TAKEN else ConfigError
+        raise refused(
             f"Cannot listen on {host}:{port}: {error.strerror}.",
-            mend="Choose another port, or 0 for a free one.",
+            mend="Choose another port with --port; 0 takes a free one.",
         ) from error
     return listener
 

@@ -8,10 +8,13 @@ from turnout.core.govern.connections import Connection
 from turnout.errors import ConnectionFailedError
 from turnout.mcp.reading import Scrubber
 
-__all__ = ["CLOSED", "Failures"]
+__all__ = ["CLOSED", "ILL_FORMED", "Failures"]
 
 CLOSED: Final = -32000
 """Code of the SDK's error where a server is not heard any more."""
+
+ILL_FORMED: Final = -32051
+"""Code of the error that stands for an answer which is not of the protocol."""
 
 _LONGEST: Final = 1_000
 

@@ -16,10 +16,11 @@ from turnout.core.clock import Clock
 from turnout.core.govern.connections import Connection, ConnectionTool, ToolOutcome
 from turnout.core.json import JsonObject
 from turnout.errors import ConnectionFailedError, ToolError
-from turnout.mcp.failures import CLOSED, Failures
+from turnout.mcp.failures import CLOSED, ILL_FORMED, Failures
 from turnout.mcp.http import UNREACHED
 from turnout.mcp.reach import Reach
 from turnout.mcp.reading import Scrubber, read_result, usable_tools
+from turnout.mcp.screening import screened
 
 __all__ = ["Link"]
 
@@ -187,6 +188,8 @@ class Link:
                 self._drop(opened)
                 why = opened.ending.why or "ended before it answered"
                 raise _LostError(why, delivered=True) from error
+            if error.code == ILL_FORMED:
+                raise self._failures.of(error.message) from error
             raise ToolError(self._scrub(error.message)[:1_000]) from error
         except ValidationError as error:
             raise self._failures.of("sent an answer that is not of the protocol") from error
@@ -261,7 +264,7 @@ class Link:
 
     @asynccontextmanager
     async def _connected(self, ending: _Ending) -> AsyncIterator[Client]:
-        transport = self._reach.transport(self._connection, ending.note)
+        transport = screened(self._reach.transport(self._connection, ending.note))
         info = types.Implementation(name="turnout", version=version("turnout"))
         client = Client(transport, cache=None, client_info=info, message_handler=self._note)
         async with client as opened:

@@ -119,7 +119,10 @@ class UserRepository:
     async def check_branch(self, name: str) -> None:
         """Raise `DeliveryError` unless a branch of that name can be made."""
         if (await self.git.try_run("check-ref-format", "--branch", name)).code != 0:
-            raise DeliveryError(f"{name!r} is no valid name for a branch.")
+            raise DeliveryError(
+                f"`{name}` is no valid name for a branch.",
+                mend="Write one such as `fix/leap-year`.",
+            )
         ref = f"refs/heads/{name}"
         if (await self.git.try_run("show-ref", "--verify", "--quiet", ref)).code == 0:
             raise DeliveryError(

@@ -4,11 +4,15 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
+from typing import Final
 
 from turnout.core.runs import FileChange, Patch, TestReport, Verdict, VerdictName
 from turnout.sandbox.testrun import USUAL_TESTS, TestPaths
 
-__all__ = ["judge"]
+__all__ = ["NAME_TESTS", "judge"]
+
+NAME_TESTS: Final = "Name the command that runs them: `--test-command` or `[tests] command`."
+"""What to do where no tests were found."""
 
 _CONTROL_NAMES = re.compile(
     r"conftest\.py|\.?pytest\.(?:ini|toml)|(?:site|user)customize\.py|entry_points\.txt"
@@ -75,7 +79,7 @@ def judge(
         return verdict("not_resolved", trouble)
     if failed_before:
         return verdict("resolved", _mended(before, after))
-    return verdict("no_regression", f"Nothing failed before or after ({_count(after.passed)}).")
+    return verdict("no_regression", _kept(after))
 
 
 def _nothing(excluded: Sequence[str]) -> str:
@@ -121,7 +125,7 @@ def _failed(before: TestReport | None) -> bool | None:
 
 def _without_tests(after: TestReport | None) -> str:
     if after is None or not after.found:
-        return "No tests were found, so nothing judges the patch."
+        return f"No tests were found, so nothing judges the patch. {NAME_TESTS}"
     passing = "pass" if after.ok else "do not all pass"
     return f"No tests existed before the patch; those that it brings {passing}."
 
@@ -171,10 +175,23 @@ def _unnamed(before: TestReport, after: TestReport) -> str:
 
 
 def _mended(before: TestReport, after: TestReport) -> str:
+    if not after.passed:
+        return f"The tests failed before and pass now. {_by_status(after)}"
     if not before.failed:
         return "The tests failed before and pass now."
     verb = "passes" if len(before.failed) == 1 else "pass"
     return f"{_count(before.failed, 'failing')} {verb} now; {_count(after.passed)} in all."
+
+
+def _kept(after: TestReport) -> str:
+    if not after.passed:
+        return f"Nothing failed before or after. {_by_status(after)}"
+    return f"Nothing failed before or after ({_count(after.passed)})."
+
+
+def _by_status(after: TestReport) -> str:
+    """Return how little is known where the runner reports no single test."""
+    return f"Only the exit status of `{after.command}` says so: it reported no single test."
 
 
 def _fail(tests: Sequence[str]) -> str:

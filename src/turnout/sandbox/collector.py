@@ -35,8 +35,13 @@ export LC_ALL=C PATH=/usr/bin:/bin
 find . -type d ! -perm -u+rwx -execdir chmod u+rwx {} \; 2>/dev/null
 find . -type f ! -perm -u+r -execdir chmod u+r {} \; 2>/dev/null
 set -o pipefail
-find . -mindepth 1 -path ./.git -prune -o -regextype posix-extended -regex '.{3900,}' -prune \
-    -o \( -type d -o -type f -o -type l \) -print0 |
+{
+    find . -mindepth 1 -path ./.git -prune -o -regextype posix-extended -regex '.{3900,}' -prune \
+        -o \( -type d -o -type f -o -type l \) -print0 &&
+    if [ -f .git/index ] && ! [ -L .git ]; then
+        find ./.git/index -type f -size -64M -print0
+    fi
+} |
 tar --create --file=- --format=gnu --sparse --no-recursion --null --files-from=-
 """
 

@@ -6,17 +6,19 @@ transport helper that the repository configures is ever run.
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from turnout.errors import RepositoryError
 from turnout.sandbox.workspace.git import bytes_to_text, git_here, git_remote, last_line
 from turnout.sandbox.workspace.process import Finished
 from turnout.sandbox.workspace.source import Source, locate
 
-__all__ = ["Resolved", "is_tracked", "resolve"]
+__all__ = ["Resolved", "check_base", "is_tracked", "resolve"]
 
 _LOCAL_TIMEOUT = 20.0
 _REMOTE_TIMEOUT = 30.0
@@ -34,6 +36,7 @@ _REFUSALS = (
     "error: 403",
 )
 _MOST_REFS = 2_000
+_OTHERS: Final = (("blob", "a file"), ("tree", "a folder"))
 _MOST_DIRTY = 1_000
 _MOST_CONFIGURATION = 1 << 20
 
@@ -62,6 +65,15 @@ async def resolve(repository: str, base: str) -> Resolved:
     if source.local:
         return await _resolve_local(source, base)
     return Resolved(await _resolve_remote(source, base))
+
+
+async def check_base(source: Source, base: str, *, shown: str) -> None:
+    """Refuse (`RepositoryError`) a base that names no commit of a local repository.
+
+    Other repositories are not looked at. People read of the repository as `shown`.
+    """
+    if source.local and await _commit(source.url, base) is None:
+        raise await _unknown(source.url, shown, base)
 
 
 async def is_tracked(file: Path) -> bool:
@@ -131,7 +143,20 @@ async def _unknown(git_dir: str, shown: str, base: str) -> RepositoryError:
     names = done.stdout.decode(errors="backslashreplace").split()
     if not names and await _commit(git_dir, "HEAD") is None:
         return _empty(shown)
+    if what := await _other(git_dir, base):
+        mend = f"Name a commit. {_some(name for name in names if name != base)}".rstrip()
+        return RepositoryError(f"`{base}` of {shown} is {what} and no commit.", mend=mend)
     return _not_there(shown, base, names)
+
+
+async def _other(git_dir: str, base: str) -> str:
+    """Say what else than a commit a revision leads to, through tags; nothing where to nothing."""
+    asked = ["--git-dir", git_dir, "rev-parse", "--verify", "--quiet", "--end-of-options"]
+    name = (await git_here([*asked, base], timeout=_LOCAL_TIMEOUT)).stdout.decode().strip()
+    for kind, what in _OTHERS if _FULL_NAME.fullmatch(name) else ():
+        if (await git_here([*asked, f"{name}^{{{kind}}}"], timeout=_LOCAL_TIMEOUT)).ok:
+            return what
+    return ""
 
 
 def _empty(shown: str) -> RepositoryError:
@@ -146,9 +171,15 @@ def _not_there(shown: str, base: str, names: Sequence[str]) -> RepositoryError:
     if near:
         mend = f"Did you mean {' or '.join(near[:3])}?"
     else:
-        mend = f"It has: {', '.join(names[:5])}." if names else "Name an existing commit."
+        mend = _some(names) or "Name an existing commit."
     several = ", or several that begin so" if _SHORT_NAME.fullmatch(base) else ""
     return RepositoryError(f"{shown} has no commit `{base}`{several}.", mend=mend)
+
+
+def _some(names: Iterable[str]) -> str:
+    """Return a sentence on what names there are; nothing where there is none."""
+    listed = ", ".join(islice(names, 5))
+    return f"It has: {listed}." if listed else ""
 
 
 async def _resolve_remote(source: Source, base: str) -> str:

@@ -38,6 +38,10 @@ _BAD = ("failed", "forged")
 
 _PYTHON_TEST = re.compile(r"(?:.*/)?(?:test_[^/]*|[^/]*_test)\.py|(?:.*/)?tests/.*\.py")
 _TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs"})
+_DATA_FOLDERS = frozenset(
+    {"fixtures", "__fixtures__", "testdata", "test_data", "test-data", "__snapshots__"}
+)
+_HELPER_FOLDERS = frozenset({"testing", "testutils", "test_utils"})
 _TEST_NAMES = re.compile(
     r"test_.*\.py|.*_tests?\.py|tests?\.py|conftest\.py|pytest\.ini|\.pytest\.ini"
     r"|.*_test\.(?:go|rb|exs|cc|cpp|c|dart)|test_.*\.rb|.*_spec\.rb|.*\.(?:test|spec)\.[cm]?[jt]sx?"
@@ -88,6 +92,19 @@ class TestPaths:
         in_folder = any(part in _TEST_FOLDERS for part in pure.parts[:-1])
         return in_folder or _TEST_NAMES.fullmatch(pure.name) is not None
 
+    def serve(self, path: str) -> bool:
+        """Say whether a file that exists is a test or what tests rely on: their data and helpers.
+
+        Patterns take the place of all of that. A folder of helpers counts at the top alone: below
+        a package it may be part of what is tested.
+        """
+        if self.patterns or self.match(path):
+            return self.match(path)
+        folders = PurePosixPath(path).parts[:-1]
+        return folders[:1] != () and (
+            folders[0] in _HELPER_FOLDERS or not _DATA_FOLDERS.isdisjoint(folders)
+        )
+
     def check(self) -> None:
         """Raise `ConfigError` where a pattern is none."""
         for pattern in self.patterns:
@@ -108,9 +125,9 @@ def _expression(pattern: str) -> str:
 
 
 async def list_test_files(sandbox: Sandbox, paths: TestPaths = USUAL_TESTS) -> tuple[str, ...]:
-    """Return the test files of the workspace, sorted."""
+    """Return the files of the workspace that are tests or serve them, sorted."""
     listing = await sandbox.list(limit=_MOST_FILES)
-    return tuple(path for path in listing.paths if paths.match(path))
+    return tuple(path for path in listing.paths if paths.serve(path))
 
 
 async def detect_test_command(sandbox: Sandbox) -> str | None:

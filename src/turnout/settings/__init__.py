@@ -8,6 +8,7 @@ from turnout.settings.environment import (
     secret_named,
     secret_value,
     service_address,
+    service_here,
     state_folder,
 )
 from turnout.settings.values import (
@@ -37,5 +38,6 @@ __all__ = [
     "secret_named",
     "secret_value",
     "service_address",
+    "service_here",
     "state_folder",
 ]

@@ -67,7 +67,8 @@ def agent_config(table: AgentTable) -> AgentConfig:
     base = replace(AgentConfig(), **given)
     surface_of(table.surface, base.extra_tools)
     check_tools(table.tool_steps)
-    check_rules(base.approvals, base.connections)
+    servers = _servers(table)
+    check_rules(base.approvals, base.connections, [server.name for server in servers])
     steps: dict[StepKind, StepConfig] = dict(base.steps)
     for kind, step in table.steps.items():
         steps[kind] = replace(steps[kind], **step.model_dump(exclude_unset=True))
@@ -75,7 +76,7 @@ def agent_config(table: AgentTable) -> AgentConfig:
         name: replace(steps["act"], **step.model_dump(exclude_unset=True))
         for name, step in table.tool_steps.items()
     }
-    return replace(base, steps=steps, tool_steps=own, mcp=_servers(table))
+    return replace(base, steps=steps, tool_steps=own, mcp=servers)
 
 
 def _servers(table: AgentTable) -> tuple[Connection, ...]:

@@ -53,6 +53,7 @@ __all__ = [
     "secret_named",
     "secret_value",
     "service_address",
+    "service_here",
     "state_folder",
 ]
 
@@ -60,6 +61,8 @@ _HOST_VARIABLES: Final = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "LANG", "XDG_CONFIG_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 )
 """What host programs that we start on the user's behalf are told of the environment."""
+_HERE: Final = "http://127.0.0.1:8700"
+"""Where `turnout serve` listens by default."""
 
 
 def load_settings(
@@ -164,8 +167,26 @@ def service_address(
         address = http_address(given)
     except ValueError as error:
         what = "TURNOUT_SERVER" if server is None else "--server"
-        raise ConfigError(f"{what} {error}.", mend="Such as http://127.0.0.1:8700.") from error
+        # The example of that error is the address of a model server.
+        wrong = str(error).partition(", such as")[0]
+        raise ConfigError(f"{what} {wrong}.", mend=f"Write it as {_with_scheme(given)}.") from error
     return ServiceAddress(address.removesuffix("/v1"), _key(env, "TURNOUT_API_KEY"))
+
+
+def service_here(environment: Mapping[str, str] | None = None) -> ServiceAddress:
+    """Return the service of this machine at its usual address, with the key of TURNOUT_API_KEY."""
+    env = os.environ if environment is None else environment
+    return ServiceAddress(_HERE, _key(env, "TURNOUT_API_KEY"))
+
+
+def _with_scheme(given: str) -> str:
+    """Return what was given as an address where a scheme is all that it lacks, else an example."""
+    if "://" in given:
+        return _HERE
+    try:
+        return http_address(f"http://{given}")
+    except ValueError:
+        return _HERE
 
 
 def _read(path: Path | None) -> File:
@@ -176,7 +197,10 @@ def _read(path: Path | None) -> File:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The file cannot be read: {error}.") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"The file is not valid TOML: {error}.") from error
+        raise ConfigError(
+            f"The file is not valid TOML: {error}.",
+            mend="Text stands in quotes, a list in brackets, and a table is named once.",
+        ) from error
     return read_table(File, {key: _plain(value) for key, value in table.items()}, "")
 
 

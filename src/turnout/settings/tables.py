@@ -1,11 +1,11 @@
 """The tables of `turnout.toml`, as they are written."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 
 from turnout.core.inference import Objective, TaskKind
-from turnout.gateway.config.tables import Rate, Table, Usd
+from turnout.gateway.config.tables import Rate, Table, Usd, shaped
 from turnout.sandbox.container.options import EngineName
 from turnout.sandbox.kubernetes.options import PullPolicy
 from turnout.settings.values import DriverName
@@ -26,6 +26,14 @@ __all__ = [
 
 Text = Annotated[str, Field(min_length=1)]
 
+_SERVER: Final = shaped(
+    r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*",
+    "letters, digits and `-`, with single `_` between them, such as `db-server`",
+)
+_VARIABLE: Final = shaped(
+    r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable: letters, digits and `_`"
+)
+
 
 class StepTable(Table):
     """`[agent.steps.KIND]`."""
@@ -40,11 +48,9 @@ class StepTable(Table):
 class McpTable(Table):
     """`[[agent.mcp]]`."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$", max_length=32)]
+    name: Annotated[str, _SERVER, Field(max_length=32)]
     command: Annotated[list[Text], Field(min_length=1)]
-    env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = Field(
-        default_factory=dict
-    )
+    env: dict[Annotated[str, _VARIABLE], str] = Field(default_factory=dict)
     allow: list[Text] = Field(default_factory=list)
     timeout: Annotated[Rate, Field(le=120)] = 30.0
 

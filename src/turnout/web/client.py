@@ -16,7 +16,14 @@ from turnout.core.events import Entry, decode_event
 from turnout.core.ids import RunId
 from turnout.core.json import JsonObject, JsonValue, as_object, as_objects, as_text, read_json
 from turnout.core.service.options import ServiceAddress
-from turnout.errors import ConflictError, GatewayError, NotFoundError, UsageError
+from turnout.errors import (
+    ConflictError,
+    GatewayError,
+    NotFoundError,
+    RepositoryError,
+    TurnoutError,
+    UsageError,
+)
 
 __all__ = ["RunsClient"]
 
@@ -30,6 +37,8 @@ _TRIES: Final = 8
 """Times in a row that a stream may break, or cannot be opened, before it is given up."""
 _PAUSE: Final = 0.25
 _CONNECT: Final = 10.0
+_PLACE: Final = frozenset({"repo", "base"})
+"""Fields of an order that say where it is to be worked on."""
 
 
 class RunsClient:
@@ -170,9 +179,7 @@ def _entry(run_id: str, shown: JsonObject) -> Entry:
         raise _odd(f"an entry cannot be read: {error}") from error
 
 
-def _refused(
-    answer: aiohttp.ClientResponse, body: bytes
-) -> GatewayError | NotFoundError | ConflictError | UsageError:
+def _refused(answer: aiohttp.ClientResponse, body: bytes) -> TurnoutError:
     """Return the error that the service answered with, as it would be raised here."""
     try:
         said = as_object(as_object(read_json(body)).get("error"))
@@ -180,6 +187,8 @@ def _refused(
         said = {}
     message = as_text(said.get("message")) or f"The service answered {answer.status}."
     match answer.status:
+        case 400 if said.get("param") in _PLACE:
+            return RepositoryError(message)
         case 400:
             return UsageError(message)
         case 404 if said:
@@ -193,8 +202,16 @@ def _refused(
                 status=answer.status,
                 code=as_text(said.get("code")) or "no_service",
                 retry_after=float(after) if after.isdecimal() else None,
-                mend="" if said else "Is that the address of `turnout serve`?",
+                mend=_mend_of(answer.status, known=bool(said)),
             )
+
+
+def _mend_of(status: int, *, known: bool) -> str:
+    if not known:
+        return "Is that the address of `turnout serve`?"
+    if status == HTTPStatus.UNAUTHORIZED:
+        return "`turnout runs` sends the key that is in the variable TURNOUT_API_KEY."
+    return ""
 
 
 def _unreachable(url: str) -> GatewayError:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -58,14 +58,15 @@ from turnout.wiring.accounts import open_accounts
 from turnout.wiring.connections import open_connections
 from turnout.wiring.sources import (
     abilities,
-    adjusted,
+    check_counted,
     check_keys,
     check_names,
+    check_reviewer,
     choose,
-    in_force,
     known_catalog,
     local_catalog,
     no_model,
+    unlisted,
     was_discovered,
 )
 from turnout.wiring.state import keep_house
@@ -96,6 +97,8 @@ class Site:
     book: PolicyBook
     notices: Notices
     database: Database
+    doubt: str = ""
+    """What speaks against the model that was asked for."""
 
 
 async def ground_of(
@@ -104,7 +107,7 @@ async def ground_of(
     """Return what a gateway is built on; what it opens ends with `stack`."""
     accounts = open_accounts(settings.catalog, clock)
     upstream = await stack.enter_async_context(HttpUpstream(clock, accounts))
-    return Ground(in_force(settings), database, clock, stack, upstream)
+    return Ground(settings, database, clock, stack, upstream)
 
 
 async def site_of(
@@ -125,10 +128,14 @@ async def site_of(
         catalog = await _local_catalog(ground, report, local_tools)
     check_names(settings, catalog)
     check_keys(catalog)
-    site = await _build(ground, catalog, store, report=report, on_receipt=on_receipt)
+    doubt = await unlisted(settings, ground.upstream)
+    try:
+        site = await _build(ground, catalog, store, report=report, on_receipt=on_receipt)
+    except ModelUnavailableError as error:
+        raise ModelUnavailableError(error.message, mend=f"{error.mend} {doubt}".strip()) from error
     if was_discovered(settings) and len(catalog.deployments) > 1:
         report(f"{abilities(site.settled.catalog)}; set LLM_MODEL to use one only")
-    return site
+    return replace(site, doubt=doubt)
 
 
 async def _build(
@@ -155,7 +162,7 @@ async def _build(
     )
     notices = await ground.stack.enter_async_context(open_notices(database, clock))
     measures = await _measures(ground, settled, notices)
-    book = PolicyBook(ground.settings.policies, store, adjust=partial(adjusted, ground.settings))
+    book = PolicyBook(ground.settings.policies, store)
     await book.refresh()
     if store is not None:
         _beside(ground.stack, book.keep_fresh(clock))
@@ -275,8 +282,9 @@ async def _local_catalog(ground: Ground, report: Report, tools: ToolSupport) -> 
 def access_for(settings: Settings, site: Site) -> Callable[[ModelClient], ModelAccess]:
     """Return what makes access of a client of the site's gateway.
 
-    `ModelUnavailableError` where no model can do the job.
+    `ModelUnavailableError` where no model can do the job, or not under a cap on spend.
     """
+    check_counted(settings.agent, settings.policy, site.settled.catalog)
     return partial(
         ModelAccess,
         strategy=_strategy(settings, site),
@@ -311,6 +319,8 @@ def _escalated(settings: Settings, site: Site) -> StrategyName | None:
 def _warnings(settings: Settings, site: Site) -> tuple[str, ...]:
     unpriced = [d.id for d in site.settled.catalog.deployments if d.price is None]
     warnings = [f"{error.message} {error.mend}" for error in site.settled.failures.values()]
+    evidence = site.measures.evidence.snapshot()
+    warnings += filter(None, [site.doubt, check_reviewer(settings, site.settled.catalog, evidence)])
     catalog = site.settled.catalog
     used = dict.fromkeys(d.provider for d in catalog.deployments)
     warnings += [
@@ -318,7 +328,7 @@ def _warnings(settings: Settings, site: Site) -> tuple[str, ...]:
         for name in used
         if catalog.providers[name].unset_key
     ]
-    if unpriced and settings.policy.session.max_spend is not None:
+    if unpriced and (settings.policy.session.max_spend, settings.agent.max_spend) != (None, None):
         warnings.append(
             f"The price of {', '.join(unpriced)} is unknown: no cap on spend can count it."
         )

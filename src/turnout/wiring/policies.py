@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
 from turnout.core.clock import Clock, SystemClock
 from turnout.core.ids import ProviderName
@@ -24,7 +23,7 @@ from turnout.store.evidence import EvidenceStore
 from turnout.store.policies import PoliciesStore
 from turnout.store.probes import ProbesStore
 from turnout.store.tools import ToolsStore
-from turnout.wiring.sources import adjusted, known_catalog
+from turnout.wiring.sources import known_catalog
 from turnout.wiring.state import database_of
 
 __all__ = ["PolicyOffice", "open_explainer", "open_policies"]
@@ -57,9 +56,7 @@ async def open_explainer(settings: Settings) -> AsyncIterator[Explainer]:
         open_database(database_of(settings)) as database,
         HttpUpstream(clock) as upstream,
     ):
-        book = PolicyBook(
-            settings.policies, PoliciesStore(database), adjust=partial(adjusted, settings)
-        )
+        book = PolicyBook(settings.policies, PoliciesStore(database))
         await book.refresh()
         catalog, evidence = await _known(await known_catalog(settings, upstream), database, clock)
         yield Explainer(book, catalog, evidence, _unset_keys)

@@ -37,7 +37,7 @@ from turnout.runs.worker import Effort, Workshop
 from turnout.sandbox.base import Sandbox, SandboxDriver
 from turnout.sandbox.repository import resolve
 from turnout.sandbox.setup.manifests import changed_manifests, may_declare
-from turnout.sandbox.steering import read_steering
+from turnout.sandbox.steering.read import read_steering
 from turnout.sandbox.testrun import TestPaths, detect_test_command, list_test_files, run_tests
 from turnout.settings import Endpoint, Settings
 from turnout.store.database import Database, open_database
@@ -49,9 +49,9 @@ from turnout.wiring.sources import (
     NO_MODEL,
     check_names,
     choose,
-    in_force,
     known_catalog,
     provider_of,
+    unlisted,
 )
 from turnout.wiring.state import database_of
 
@@ -135,8 +135,12 @@ async def examine_models(settings: Settings) -> Sequence[ModelSource]:
         return [ModelSource("any", False, "no model is configured", NO_MODEL), local]
     async with HttpUpstream(SystemClock()) as upstream:
         asked = await asyncio.gather(*(_examine(upstream, p) for p in providers))
+        doubt = await unlisted(settings, upstream)
     enough = any(source.ok for source in asked)
     sources = [replace(source, needed=source.ok or not enough) for source in asked]
+    if doubt:
+        mend = "Set LLM_MODEL to one of them, unless the server takes other names too."
+        sources.append(ModelSource("listed", False, doubt, mend, needed=False))
     return [*sources, *([await _examine_choice(settings)] if enough else []), local]
 
 
@@ -146,7 +150,6 @@ async def _examine_choice(settings: Settings) -> ModelSource:
     try:
         async with HttpUpstream(SystemClock()) as upstream:
             catalog = await known_catalog(settings, upstream)
-        settings = in_force(settings)
         check_names(settings, catalog)
         hopeful = tuple(
             replace(d, tools="confirmed") if d.tools == "unknown" else d
@@ -261,7 +264,7 @@ class _Suite:
     async def steering(
         self, sandbox: Sandbox, command: str, paths: Iterable[str]
     ) -> Mapping[str, str | None]:
-        return await read_steering(sandbox, command, paths)
+        return await read_steering(sandbox, command, paths, self._paths)
 
     def may_declare(self, paths: Iterable[str]) -> bool:
         return may_declare(paths)

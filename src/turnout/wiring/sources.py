@@ -1,8 +1,11 @@
 """Which models a run may use: those of turnout.toml, of an endpoint, or of this machine."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from turnout.agent.base import AgentConfig
 from turnout.core.ids import ProviderName
 from turnout.core.inference import Objective
 from turnout.core.json import JsonObject
@@ -12,7 +15,8 @@ from turnout.gateway.catalog import Catalog, Provider, ToolSupport
 from turnout.gateway.config.catalog_file import parse_catalog
 from turnout.gateway.config.policy_file import check_models
 from turnout.gateway.config.tables import close_match
-from turnout.gateway.decide import mend_of
+from turnout.gateway.decide import PRICE_MEND, mend_of
+from turnout.gateway.decide.pool import outside
 from turnout.gateway.evidence import Snapshot
 from turnout.gateway.measure.settle import discover
 from turnout.gateway.measure.unavailable import ENVIRONMENT_PROVIDER
@@ -25,22 +29,26 @@ from turnout.settings import Endpoint, Settings
 __all__ = [
     "NO_MODEL",
     "abilities",
-    "adjusted",
+    "check_counted",
     "check_keys",
     "check_names",
+    "check_reviewer",
     "choose",
-    "in_force",
     "known_catalog",
     "local_catalog",
     "no_model",
     "provider_of",
+    "unlisted",
     "was_discovered",
 ]
 
 _LOCAL_PROVIDER: Final = ProviderName("local")
 
+_LISTED_SECONDS: Final = 3.0
 _MOST_PROBED: Final = 8
 """Models of a server on this machine that are tried out where none is named."""
+
+_MOST_SHOWN: Final = 8
 
 NO_MODEL: Final = (
     "Set LLM_BASE_URL and LLM_API_KEY to an OpenAI-compatible endpoint, "
@@ -62,22 +70,6 @@ async def known_catalog(settings: Settings, upstream: Upstream) -> Catalog:
     if installed is None:
         raise no_model()
     return local_catalog(installed.path.stem, "http://127.0.0.1:1", "absent")
-
-
-def in_force(settings: Settings) -> Settings:
-    """Return the settings with the policies that count."""
-    return replace(
-        settings,
-        policy=adjusted(settings, settings.policy),
-        policies=tuple(adjusted(settings, policy) for policy in settings.policies),
-    )
-
-
-def adjusted(settings: Settings, policy: Policy) -> Policy:
-    """Return a policy as it counts: an endpoint alone has no price to state."""
-    if settings.catalog.deployments or settings.endpoint is None:
-        return policy
-    return replace(policy, allow_unpriced=True)
 
 
 def was_discovered(settings: Settings) -> bool:
@@ -120,6 +112,27 @@ def check_keys(catalog: Catalog) -> None:
         )
 
 
+def check_counted(config: AgentConfig, policy: Policy, catalog: Catalog) -> None:
+    """Raise `ModelUnavailableError` where a run has a cap on spend that would miss its calls.
+
+    The gateway sees to the caps of policies and keys; a run's own cap counts the known costs.
+    """
+    if config.max_spend is None or policy.allow_unpriced:
+        return
+    asked = {step.model for step in (*config.steps.values(), *config.tool_steps.values())}
+    dark = [
+        d.id
+        for d in catalog.deployments
+        if d.price is None
+        and ("auto" in asked or asked & {d.model, d.id})
+        and outside(policy.pool, d, catalog.providers[d.provider]) is None
+        and (policy.provider_keys or not catalog.providers[d.provider].unset_key)
+    ]
+    if dark:
+        said = f"The run has a cap on spend, and the price of {', '.join(dark)} is unknown"
+        raise ModelUnavailableError(f"{said}: its calls could not be counted.", mend=PRICE_MEND)
+
+
 def choose(
     settings: Settings, catalog: Catalog, evidence: Snapshot, objective: Objective = "latency"
 ) -> StrategyName:
@@ -130,6 +143,28 @@ def choose(
     except ModelUnavailableError as error:
         mend = mend_of(error.message) or error.mend
         raise ModelUnavailableError(error.message, mend=mend) from error
+
+
+def check_reviewer(settings: Settings, catalog: Catalog, evidence: Snapshot) -> str:
+    """Return a warning where the model that would review can come to no verdict; empty: it can.
+
+    `ConfigError` where nothing could ever pass for that.
+    """
+    model = settings.agent.steps["review"].model
+    if settings.agent.review == "off":
+        return ""
+    try:
+        if choose_strategy(settings.policy, catalog, evidence, model, "quality") == "loop":
+            return ""
+    except ModelUnavailableError:
+        pass
+    told = "A review reads with tools, and no model here can call them: it comes to no verdict."
+    if settings.agent.review == "block":
+        raise ConfigError(
+            f"{told} With `review` set to `block` nothing would pass.",
+            mend="Name another model in agent.steps.review.model, or leave the review off.",
+        )
+    return told
 
 
 def provider_of(endpoint: Endpoint, *, connect_timeout: float = 10.0) -> Provider:
@@ -144,15 +179,39 @@ def provider_of(endpoint: Endpoint, *, connect_timeout: float = 10.0) -> Provide
     )
 
 
+async def unlisted(settings: Settings, upstream: Upstream) -> str:
+    """Say that the endpoint lists other models than the one that is set; empty: it does not.
+
+    No error: many servers know more names than they list, and some take any.
+    """
+    endpoint = None if settings.catalog.deployments else settings.endpoint
+    if endpoint is None or endpoint.model is None:
+        return ""
+    try:
+        async with asyncio.timeout(_LISTED_SECONDS):
+            names = await discover(upstream, provider_of(endpoint, connect_timeout=_LISTED_SECONDS))
+    except (ModelUnavailableError, TimeoutError):
+        return ""
+    if endpoint.model in names:
+        return ""
+    return (
+        f"{endpoint.base_url} does not list the model {endpoint.model!r} that LLM_MODEL names; "
+        f"it lists {_some(names)}."
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_SHOWN]) + (", …" if len(names) > _MOST_SHOWN else "")
+
+
 async def _endpoint_catalog(endpoint: Endpoint, upstream: Upstream) -> Catalog:
     provider = provider_of(endpoint)
     models = (endpoint.model,) if endpoint.model else await discover(upstream, provider)
     if len(models) > (_MOST_PROBED if endpoint.local else 1):
-        shown = ", ".join(models[:8]) + (", …" if len(models) > 8 else "")
         price = "take long" if endpoint.local else "cost money"
         raise ModelUnavailableError(
             f"{endpoint.base_url} has {len(models)} models, and trying them all would {price}.",
-            mend=f"Set LLM_MODEL to one of them: {shown}.",
+            mend=f"Set LLM_MODEL to one of them: {_some(models)}.",
         )
     rows: list[JsonObject] = [{"model": m, "provider": provider.name} for m in models]
     catalog = parse_catalog(

@@ -144,7 +144,32 @@ def test_a_rule_that_the_gateway_would_not_keep_is_refused(rule: str) -> None:
     """Tools of a connection run without us."""
     with pytest.raises(ConfigError, match="without asking"):
         check_rules([rule], ["git"])
-    check_rules([rule], [])
+    check_rules([rule], [], ["git"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "hint"),
+    [
+        ("edit_fle:*", "Did you mean `edit_file`"),
+        ("edit_fle", "Did you mean `edit_file`"),
+        ("shell_*", "no tool"),
+        ("mcp:trakcer/*", "Did you mean `tracker`"),
+        ("mcp:trakcer", "MCP server"),
+    ],
+)
+def test_a_rule_that_no_tool_answers_to_is_refused(rule: str, hint: str) -> None:
+    """A misspelled one would guard nothing, and nobody would know."""
+    with pytest.raises(ConfigError, match="guards nothing") as refusal:
+        check_rules([rule], [], ["tracker"])
+    assert hint in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "rule", ["*:*.toml", "edit_*", "search_files", "mcp:tracker/close", "mcp:*", "m*"]
+)
+def test_a_rule_may_be_about_tools_of_any_surface_or_server(rule: str) -> None:
+    """Patterns need only match one of them."""
+    check_rules([rule], [], ["tracker"])
 
 
 async def events_of(client: ScriptedModelClient, person: Person, *rules: str) -> list[object]:

@@ -78,6 +78,16 @@ def test_wrong_usage_is_an_object_too(capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "usage_error"
 
 
+def test_a_command_that_is_misspelled_is_told_with_the_one_that_is_meant(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """And one that is like none of them as before."""
+    assert run(["runn", "x"]) == 2
+    assert "'runn'. Did you mean `turnout run`?" in capsys.readouterr().err
+    assert run(["zzz"]) == 2
+    assert "Did you mean" not in capsys.readouterr().err
+
+
 def test_a_defect_is_one_line_and_a_file(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

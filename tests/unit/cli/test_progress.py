@@ -25,6 +25,7 @@ from turnout.core.events import (
     PlanUpdated,
     Reviewed,
     ReviewNote,
+    RunResumed,
     StepStarted,
     TestsRan,
     ToolCallDone,
@@ -49,6 +50,8 @@ def done(content: str = "text", *, is_error: bool = False) -> ToolCallDone:
     ("event", "line"),
     [
         (STARTED, f"run started at {COMMIT[:12]}, strategy loop"),
+        (replace(STARTED, base_commit=""), "the run could not begin"),
+        (RunResumed(2, "vm-1"), "taken up again by vm-1, segment 2"),
         (WorkspaceReady("walls", None, (), 0.25), "workspace ready in 0.2 s (walls), no tests"),
         (Notice("Dirty.", "warning"), "warning: Dirty."),
         (Notice("Cut."), "Cut."),

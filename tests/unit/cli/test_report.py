@@ -1,5 +1,6 @@
 """Exit codes and the summary of a finished run."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -14,15 +15,27 @@ from turnout.cli.report import (
     report_text,
     result_json,
 )
-from turnout.core.events import ModelCallFailed, Reviewed, ReviewNote
+from turnout.core.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    ModelCallFailed,
+    Reviewed,
+    ReviewNote,
+    RunEnded,
+    WorkspaceReady,
+)
+from turnout.core.ids import ToolCallId
 from turnout.core.runs import Outcome, Patch, TestReport, Verdict, VerdictName
+from turnout.core.tools import ToolCall
 from turnout.runs.summary import RunResult, fold
+
+READY = WorkspaceReady("namespaces", "pytest -q", (), 0.5)
 
 
 def ended(verdict: VerdictName | None, outcome: Outcome, patch: Patch = PATCH) -> RunResult:
     """Return a run that ended so."""
     judged = Verdict(verdict, None, None, True, (), "Said so.") if verdict else None
-    return replace(fold(record(STARTED)), verdict=judged, outcome=outcome, patch=patch)
+    return replace(fold(record(STARTED, READY)), verdict=judged, outcome=outcome, patch=patch)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +71,32 @@ def test_a_model_that_cannot_be_reached_is_an_unfit_environment(
 ) -> None:
     """Also where it went away in the middle of the run."""
     failed = ModelCallFailed(1, "act", "main", "k", status, "upstream", "No.")
-    run = fold(record(STARTED, failed))
+    run = fold(record(STARTED, READY, failed))
     assert exit_code(replace(run, outcome="failed", verdict=None)) == code
+
+
+def test_a_run_that_got_no_workspace_is_an_unfit_environment() -> None:
+    """Whoever worked on it: a service puts on record what `turnout run` is refused with."""
+    run = fold(record(replace(STARTED, base_commit=""), RunEnded("failed", "No commit `x`.")))
+    assert exit_code(run) == 4
+
+
+def test_a_run_that_waits_is_told_with_its_call_and_how_to_decide() -> None:
+    """Not as one that was stopped; long arguments are cut, and nothing steers the terminal."""
+    arguments = json.dumps({"path": "a\x1b[2J.py", "content": "x\n" * 9_000})
+    asked = ApprovalAsked(2, ToolCall(ToolCallId("c;1"), "write_file", arguments), "write_file:*")
+    run = fold(record(STARTED, READY, asked))
+    text = f"{judged_text(run, Screen())}\n{closing_text(run, Screen())}"
+    assert "stopped" not in text
+    assert "Verdict: none yet" in text
+    assert "waits for approval (rule write_file:*)" in text
+    assert "path: a" in text
+    assert "\x1b" not in text
+    assert len(text) < 3_000
+    for verb in ("approve", "reject"):
+        assert f"turnout runs {verb} run-1 --call 'c;1'" in text
+    given = ApprovalGiven(2, asked.call.id, allowed=True, by="ann")
+    assert "waits" not in closing_text(fold(record(STARTED, READY, asked, given)), Screen())
 
 
 def test_diff_and_verdict_stand_before_the_rest_is_known() -> None:

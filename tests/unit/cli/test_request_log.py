@@ -73,6 +73,17 @@ def test_a_failure_is_named_by_its_code() -> None:
     assert "\x1b" not in line_of(replace(failed, error_code=None, asked_model="\x1b[2J"))
 
 
+def test_what_becomes_of_a_run_is_a_line_too() -> None:
+    """With the time of day."""
+    stream = io.StringIO()
+    with RequestLog(stream) as log:
+        log.say("Run run-1 has\x1b[2J ended.")
+    time, _, rest = stream.getvalue().partition("  ")
+    assert len(time) == len("12:03:04")
+    assert rest.endswith(" ended.\n")
+    assert "\x1b" not in rest
+
+
 def test_every_line_is_written_before_the_log_is_closed() -> None:
     """In order."""
     stream = io.StringIO()

@@ -185,8 +185,10 @@ def test_events_are_listed_newest_first(home, capsys):
 def test_a_webhook_is_added_listed_and_removed(home, capsys):
     """The secret is named, and never asked for."""
     url = "https://hooks.example.org/in"
-    added = said(capsys, "webhooks", "add", url, "--secret-env", "HOOK", "--kind", "policy.changed")
-    name = added.split()[0]
+    assert run(["webhooks", "add", url, "--secret-env", "HOOK", "--kind", "policy.changed"]) == 0
+    added = capsys.readouterr()
+    name = added.out.split()[0]
+    assert "HOOK is not set" in added.err
     assert said(capsys, "webhooks", "list").split() == [name, url, "policy.changed"]
     (listed,) = json.loads(said(capsys, "webhooks", "list", "--json"))["webhooks"]
     assert (listed["url"], listed["secret_variable"], listed["waiting"]) == (url, "HOOK", 0)

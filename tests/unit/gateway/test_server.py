@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from turnout.errors import ConfigError
+from turnout.errors import ConfigError, UnfitError
 from turnout.gateway.server import serve
 
 
@@ -65,7 +65,7 @@ async def test_a_free_port_is_found_and_named() -> None:
 async def test_an_address_in_use_is_a_clear_error() -> None:
     """Not a traceback, and not an exit of the process."""
     async with serve(APP, host="127.0.0.1") as bound:
-        with pytest.raises(ConfigError, match="Choose another port"):
+        with pytest.raises(UnfitError, match="another port with --port"):
             async with serve(APP, host="127.0.0.1", port=bound.port):
                 pass
 

@@ -51,6 +51,15 @@ def test_progress_is_told_in_numbers() -> None:
     assert detail == "2 of 3 failing tests pass now; 1 still fails: t.py::c."
 
 
+@pytest.mark.parametrize(("code", "name"), [(1, "resolved"), (0, "no_regression")])
+def test_a_verdict_by_the_exit_status_alone_says_so(code: int, name: str) -> None:
+    """A command that runs nothing, or another runner than pytest, names no test."""
+    verdict = judge(report_of(exit_code=code), report_of(exit_code=0), PATCH, ())
+    assert verdict.name == name
+    assert "Only the exit status of `" in verdict.detail
+    assert "Only" not in judge(FAILING, PASSING, PATCH, ()).detail
+
+
 def test_a_test_that_no_longer_runs_is_not_passed() -> None:
     """Removing a test from the run does not make it pass."""
     verdict = judge(FAILING, report_of(["t.py::b"]), PATCH, ())

@@ -163,6 +163,19 @@ async def test_an_unknown_base_is_answered_with_near_names(repository, base, men
     assert mend in caught.value.mend
 
 
+@pytest.mark.parametrize(
+    ("base", "what"), [("blob", "a file"), ("folder", "a folder"), ("HEAD:a.txt", "a file")]
+)
+async def test_a_base_that_is_no_commit_is_told_what_it_is(repository, base, what):
+    """A tag may lead to anything; its own name is no mend."""
+    repository.git("tag", "blob", "HEAD:a.txt")
+    repository.git("tag", "--annotate", "--message=x", "folder", "HEAD^{tree}")
+    with pytest.raises(RepositoryError, match=f"is {what} and no commit") as caught:
+        await resolve(str(repository), base)
+    assert "It has: " in caught.value.mend
+    assert f" {base}," not in caught.value.mend
+
+
 @pytest.mark.parametrize("base", ["", "--all", "-n", "a\nb", "a\0b"])
 async def test_a_base_that_is_no_name_is_refused(repository, base):
     """No option and no control character reaches git."""

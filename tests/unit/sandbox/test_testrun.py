@@ -122,6 +122,15 @@ async def test_test_files_are_listed():
     assert await list_test_files(sandbox, TestPaths(("a.*",))) == ("a.py",)
 
 
+async def test_data_and_helpers_of_tests_are_listed_with_them():
+    """A new file in such a folder is no test, and helpers inside a package may be the product."""
+    theirs = ("app/fixtures/a.json", "fixtures/b.json", "pkg/testdata/c.txt", "testing/checks.py")
+    sandbox = ScriptedSandbox(dict.fromkeys((*theirs, "pkg/testing/api.py", "fixtures"), ""))
+    assert await list_test_files(sandbox) == theirs
+    assert await list_test_files(sandbox, TestPaths(("qa/",))) == ()
+    assert not any(USUAL_TESTS.match(path) for path in theirs)
+
+
 async def test_results_come_from_the_report_and_not_from_the_text():
     """What is printed may claim anything."""
     report = lines(
@@ -277,3 +286,19 @@ async def test_a_later_session_makes_nothing_better():
     report = lines({"started": 1}, *first, {"finished": 1}, {"started": 2}, *again, {"finished": 0})
     done = await run_tests(reporting(report, code=0), "pytest", timeout=9)
     assert (done.passed, done.failed) == (("c",), ("b",))
+
+
+def test_twins_fail_in_the_ways_that_tests_do():
+    """All fail plainly; of few tests each fails in every way, of many each in one more."""
+    few, many = pytest_report.kinds_for(3), pytest_report.kinds_for(2_000)
+    assert few == [[AssertionError, *pytest_report.KINDS]] * 3
+    assert all(kinds[0] is AssertionError and len(kinds) == 2 for kinds in many)
+    assert {kinds[1] for kinds in many} == {*pytest_report.KINDS}
+
+
+@pytest.mark.parametrize("kind", [AssertionError, *pytest_report.KINDS])
+def test_a_twin_fails_with_the_error_that_it_was_made_for(kind):
+    """One that fails to be made is no sign of anything."""
+    with pytest.raises(kind) as caught:
+        pytest_report.failing(kind)()
+    assert caught.type is kind

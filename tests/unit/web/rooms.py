@@ -23,7 +23,7 @@ from turnout.core.runs import FileChange, Patch
 from turnout.core.service.orders import OrderedRun
 from turnout.core.service.repositories import RepositoryBook
 from turnout.core.tools import ToolCall
-from turnout.errors import GatewayError
+from turnout.errors import GatewayError, RepositoryError
 from turnout.gateway.access import sent_key
 from turnout.gateway.admin.app import AdminParts, build_admin
 from turnout.gateway.exchange import Caller
@@ -71,6 +71,12 @@ def granted(caller: Caller, policy: str | None) -> None:
         raise GatewayError("Not granted.", status=403, code="policy_not_granted")
 
 
+async def has_base(repository: str, base: str) -> None:
+    """Refuse one base."""
+    if base == "nowhere":
+        raise RepositoryError(f"{repository} has no commit `{base}`.")
+
+
 @dataclass
 class Engine:
     """Works on nothing, and remembers what it was told."""
@@ -94,6 +100,8 @@ class Service:
     records: RecordStore
     engine: Engine = field(default_factory=Engine)
     streams: Streams = field(default_factory=Streams)
+    told: list[RunId] = field(default_factory=list)
+    """Runs that somebody was told were ordered."""
 
     def __post_init__(self) -> None:
         """Join the rooms."""
@@ -109,9 +117,19 @@ class Service:
             policies=PolicyDesk(MemoryPoliciesStore(), CATALOG, FrozenClock()),
             explain=Explained(),
             shapes={},
-            routers=(runs_router(RunParts(self.desk, BOOK, self.streams, granted)),),
+            routers=(runs_router(self._parts()),),
         )
         return build_admin(parts)
+
+    def _parts(self) -> RunParts:
+        return RunParts(
+            self.desk,
+            BOOK,
+            self.streams,
+            granted,
+            check_base=has_base,
+            ordered=lambda run: self.told.append(run.run_id),
+        )
 
     def call(self, method: str, path: str, key: str = "red-member", **options: Any) -> Any:
         """Send a request with a key."""
@@ -141,10 +159,10 @@ class Service:
         await self.orders.wait(run_id, run.epoch, ASKED)
 
 
-def memory_service() -> Service:
+def memory_service(streams: Streams | None = None) -> Service:
     """Return the routes on stores in memory."""
     records = MemoryRecordStore()
-    return Service(MemoryOrders(records), records)
+    return Service(MemoryOrders(records), records, streams=streams or Streams())
 
 
 def now() -> datetime:

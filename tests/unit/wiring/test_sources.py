@@ -6,17 +6,25 @@ from pathlib import Path
 import pytest
 
 from turnout.core.ids import DeploymentId, ProviderName
+from turnout.core.money import Micros, Price
+from turnout.core.policies import Policy, PoolRule
 from turnout.errors import ConfigError, ModelUnavailableError
 from turnout.gateway.catalog import Catalog, Provider
 from turnout.gateway.evidence import Snapshot
+from turnout.gateway.providers.http import HttpUpstream
 from turnout.settings import Settings, load_settings
+from turnout.testing.clock import FrozenClock
 from turnout.testing.exchange import deployment
+from turnout.testing.model_server import ScriptedModelServer
 from turnout.wiring.sources import (
     abilities,
+    check_counted,
     check_keys,
     check_names,
+    check_reviewer,
     choose,
-    in_force,
+    local_catalog,
+    unlisted,
     was_discovered,
 )
 
@@ -75,16 +83,71 @@ def test_a_step_that_asks_for_nobody_is_an_error(configured: Settings) -> None:
         check_names(configured.with_model("n"), configured.catalog)
 
 
-def test_only_an_endpoint_without_a_file_goes_past_the_cap(
+def test_an_endpoint_of_the_environment_is_held_to_a_cap_too(
     configured: Settings, tmp_path: Path
 ) -> None:
-    """It has no place to state a price; a file has."""
+    """Nobody knows what its model costs, so that the cap shuts it out."""
+    (tmp_path / "turnout.toml").write_text('[policy.session]\nmax_spend_usd = "1"')
     environment = {"LLM_BASE_URL": "http://h/v1"}
-    alone = load_settings(environment=environment, directory=tmp_path / "none")
-    assert in_force(alone).policy.allow_unpriced
+    alone = load_settings(environment=environment, directory=tmp_path)
+    with pytest.raises(ModelUnavailableError, match="allow_unpriced"):
+        choose(alone, configured.catalog, Snapshot())
+    assert choose(replace(alone, policy=Policy()), configured.catalog, Snapshot()) == "loop"
     assert was_discovered(alone)
     assert not was_discovered(alone.with_model("m"))
-    assert in_force(configured) == configured
+
+
+def test_a_runs_own_cap_is_refused_where_it_would_miss_calls(configured: Settings) -> None:
+    """Models that the pool or the steps leave out are not asked, whatever they cost."""
+    capped = replace(configured.agent, max_spend=Micros(1))
+    dark, known = configured.catalog.deployments[0], deployment("p/k")
+    known = replace(known, price=Price(Micros(1), Micros(1)))
+    both = replace(configured.catalog, deployments=(dark, known))
+    with pytest.raises(ModelUnavailableError, match="p/m is unknown") as shut:
+        check_counted(capped, Policy(), both)
+    assert "`price`" in shut.value.mend
+    only = configured.with_model(known.model).agent
+    for config, policy in (
+        (configured.agent, Policy()),
+        (capped, Policy(allow_unpriced=True)),
+        (capped, Policy(pool=PoolRule(exclude=(dark.model,)))),
+        (replace(only, max_spend=Micros(1)), Policy()),
+    ):
+        check_counted(config, policy, both)
+
+
+def test_a_model_that_only_repairs_is_no_reviewer() -> None:
+    """Where a review may block, nothing would ever pass: that is said before the work."""
+    settings = load_settings(environment={}, directory=Path("/nonexistent"))
+    local = local_catalog("small", "http://h/v1", "absent")
+    able = Catalog(local.providers, (deployment("local/a"),))
+    for review in ("annotate", "block"):
+        wanted = settings.with_effort(None, review)
+        assert check_reviewer(wanted, able, Snapshot()) == ""
+    assert check_reviewer(settings, local, Snapshot()) == ""
+    told = check_reviewer(settings.with_effort(None, "annotate"), local, Snapshot())
+    assert "comes to no verdict" in told
+    with pytest.raises(ConfigError, match="nothing would pass"):
+        check_reviewer(settings.with_effort(None, "block"), local, Snapshot())
+
+
+@pytest.mark.parametrize(("model", "said"), [("nosuch", "it lists a, b."), ("a", ""), ("", "")])
+async def test_a_model_that_its_endpoint_does_not_list_is_named_with_those_it_lists(
+    model: str, said: str
+) -> None:
+    """A misspelled name would else be found out at the first call, or never."""
+    async with (
+        ScriptedModelServer(models=["a", "b"]) as server,
+        HttpUpstream(FrozenClock()) as upstream,
+    ):
+        given = {"LLM_BASE_URL": server.base_url, "LLM_MODEL": model}
+        settings = load_settings(environment=given, directory=Path("/nonexistent"))
+        told = await unlisted(settings, upstream)
+        wrong = {**given, "LLM_BASE_URL": f"{server.base_url}/wrong"}
+        silent = load_settings(environment=wrong, directory=Path("/nonexistent"))
+        assert await unlisted(silent, upstream) == ""
+    assert told.endswith(said)
+    assert bool(told) == bool(said)
 
 
 def test_models_are_told_apart_by_what_they_can_do() -> None:

@@ -44,7 +44,7 @@ class Repeats:
         self._made.add(asked)
         seen = _mark(call.name, call.arguments, result.content)
         self._counts[seen] += 1
-        self._note_failure(call, result)
+        self._note_failure(tool is not None, call, result)
         again = self._counts[seen] >= _SAME or self._failures >= _FAILURES
         if again and (not self.steps or self.steps[-1] != step):
             self.steps.append(step)
@@ -54,8 +54,10 @@ class Repeats:
         self._counts.clear()
         self._failures = 0
 
-    def _note_failure(self, call: ToolCall, result: ToolResult) -> None:
-        failing = (call.name, _VARIES.sub("", result.content.partition("\n")[0]))
+    def _note_failure(self, known: bool, call: ToolCall, result: ToolResult) -> None:
+        failing = ("", "no such tool")
+        if known:
+            failing = (call.name, _VARIES.sub("", result.content.partition("\n")[0]))
         if not result.is_error:
             self._failures = 0
         elif failing == self._failing:

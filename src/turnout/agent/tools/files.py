@@ -69,6 +69,7 @@ def refuse_tests(path: str, context: ToolContext) -> None:
 async def _similar(sandbox: Sandbox, path: str) -> str:
     listing = await sandbox.list("**/*", limit=2_000)
     name = posixpath.basename(path)
-    same = [known for known in listing.paths if posixpath.basename(known) == name]
-    close = (same or get_close_matches(path, listing.paths, n=3, cutoff=0.6))[:3]
+    others = [known for known in listing.paths if known != path]
+    same = [known for known in others if posixpath.basename(known) == name]
+    close = (same or get_close_matches(path, others, n=3, cutoff=0.6))[:3]
     return f"Did you mean {' or '.join(f'`{one}`' for one in close)}?" if close else ""

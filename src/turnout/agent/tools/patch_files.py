@@ -41,12 +41,11 @@ async def plan_edits(patches: Sequence[FilePatch], context: ToolContext) -> tupl
     """Return what becomes of each file; `ToolError`, naming the file, where it is not certain."""
     if len(patches) > _MOST_FILES:
         raise ToolError(f"The patch changes more than {_MOST_FILES} files.", mend="Send less.")
+    freed = frozenset(workspace_path(p.old) for p in patches if p.old and p.old != p.new)
     planned: dict[str, FileEdit] = {}
     for patch in patches:
-        for edit in await _planned(patch, context):
-            if edit.path in planned:
-                raise ToolError(f"{edit.path}: two sections of the patch are about this file.")
-            planned[edit.path] = edit
+        for edit in await _planned(patch, context, freed):
+            planned[edit.path] = _joined(planned.get(edit.path), edit)
         if sum(len(e.before.data) for e in planned.values() if e.before) > 4 * LARGEST:
             raise ToolError("The files of the patch are too large together.", mend="Send less.")
     return tuple(planned.values())
@@ -66,6 +65,17 @@ async def make_edits(sandbox: Sandbox, edits: Sequence[FileEdit]) -> None:
             data, mode = (before.data, before.mode) if before else (None, None)
             await _put(sandbox, edit, data, mode)
         raise
+
+
+def _joined(earlier: FileEdit | None, edit: FileEdit) -> FileEdit:
+    """Return the edit of a path that one section frees and another fills."""
+    if earlier is None:
+        return edit
+    gone, put = (earlier, edit) if earlier.data is None else (edit, earlier)
+    filled = gone.data is None and put.data is not None and put.before is None
+    if not filled or gone.link or put.link:
+        raise ToolError(f"{edit.path}: two sections of the patch are about this file.")
+    return replace(put, before=gone.before, mode=0o644 if put.mode is None else put.mode)
 
 
 async def _put(
@@ -88,7 +98,7 @@ async def _put(
         raise ToolError(f"{path} cannot be removed: {why}")
 
 
-async def _planned(patch: FilePatch, context: ToolContext) -> list[FileEdit]:
+async def _planned(patch: FilePatch, context: ToolContext, freed: frozenset[str]) -> list[FileEdit]:
     old = None if patch.old is None else workspace_path(patch.old)
     new = None if patch.new is None else workspace_path(patch.new)
     name = new or old or ""
@@ -101,7 +111,8 @@ async def _planned(patch: FilePatch, context: ToolContext) -> list[FileEdit]:
         return [await _planned_link(replace(patch, old=old, new=new), name, context.sandbox)]
     try:
         before = None if old is None else await read_whole(context.sandbox, old)
-        replaced = None if new is None or new == old else await _replaced(context.sandbox, new)
+        fills = new is not None and new != old and new not in freed
+        replaced = await _replaced(context.sandbox, new) if new and fills else None
         after = patched(before.data if before else b"", patch)
     except ToolError as error:
         raise ToolError(f"{name}: {error.message}", mend=error.mend) from error

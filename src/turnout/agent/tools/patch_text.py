@@ -13,7 +13,7 @@ from turnout.errors import ToolError
 
 __all__ = ["FilePatch", "Hunk", "HunkLine", "parse_patch"]
 
-_RANGE = re.compile(r"@@\s*-(\d{1,9})(?:,(\d+))?\s+\+\d+(?:,\d+)?\s*@@ ?(.*)")
+_RANGE = re.compile(r"@@\s*-(\d{1,9})(?:,(\d{1,9}))?\s+\+\d+(?:,(\d{1,9}))?\s*@@ ?(.*)")
 _SECTION = re.compile(r"\*\*\* (Update|Add|Delete) File: (.+)")
 _KEPT = re.compile(
     r"(?:old mode|new mode|new file mode|deleted file mode) \d{6}\s*"
@@ -129,7 +129,7 @@ class _Reader:
                 old, new = _without_prefixes(old, new)
             old = old.removeprefix("a/") if old and new is None else old
             new = new.removeprefix("b/") if new and old is None else new
-            if draft is None or draft.hunks:
+            if draft is None or draft.hunks or _moves_another(draft, old, new):
                 draft = _Draft()
             draft.old, draft.new = old, new
             return draft
@@ -177,7 +177,7 @@ class _Reader:
             raise ToolError(
                 f"Line {self._at} of the patch follows a line that belongs to no hunk.",
                 mend="Every line of a hunk starts with a space, `-` or `+`; unchanged lines with "
-                "a space.",
+                "a space. Where words follow, put a fence around the patch.",
             )
 
     def _skip_prose(self) -> None:
@@ -189,15 +189,18 @@ class _Reader:
 
     def _hunk(self, line: str) -> Hunk:
         if ranges := _RANGE.fullmatch(line):
-            return Hunk(self._body(), int(ranges[1]), ranges[2] == "0", ranges[3].strip())
+            body = self._body((int(ranges[2] or 1), int(ranges[3] or 1)))
+            return Hunk(body, int(ranges[1]), ranges[2] == "0", ranges[4].strip())
         heading = line.removeprefix("@@").rstrip().removesuffix("@@").strip()
         return Hunk(self._body(), heading=heading)
 
-    def _body(self) -> tuple[HunkLine, ...]:
+    def _body(self, counts: tuple[int, int] = (0, 0)) -> tuple[HunkLine, ...]:
         taken: list[HunkLine] = []
         blanks = 0
-        while self._at < len(self._lines) and not self._is_header():
+        while self._at < len(self._lines):
             line = self._lines[self._at]
+            if self._is_header() and not self._is_content(taken, blanks, counts):
+                break
             if line.startswith("\\"):
                 if taken:
                     last = taken[-1]
@@ -213,12 +216,30 @@ class _Reader:
             self._at += 1
         return tuple(taken)
 
+    def _is_content(self, taken: list[HunkLine], blanks: int, counts: tuple[int, int]) -> bool:
+        """Whether a header can only be two lines of a hunk, which lacks them or would be empty.
+
+        What may name one file twice is a header whatever the counts are.
+        """
+        old = blanks + sum(line.side != "+" for line in taken)
+        new = blanks + sum(line.side != "-" for line in taken)
+        if taken and (old + 1, new + 1) != counts:
+            return False
+        names = [_path(line[4:]) for line in self._lines[self._at : self._at + 2]]
+        prefixes = any(name and name.startswith(("a/", "b/")) for name in names)
+        return None not in names and names[0] != names[1] and not prefixes
+
     def _is_header(self) -> bool:
         ahead = self._lines[self._at : self._at + 3]
         marks = ("--- ", "+++ ", "@@")
         return len(ahead) == 3 and all(
             line.startswith(mark) for line, mark in zip(ahead, marks, strict=True)
         )
+
+
+def _moves_another(draft: _Draft, old: str | None, new: str | None) -> bool:
+    moves = None not in (draft.old, draft.new) and draft.old != draft.new
+    return moves and (old, new) != (draft.old, draft.new)
 
 
 def _finished(draft: _Draft) -> FilePatch:

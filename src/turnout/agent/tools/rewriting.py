@@ -54,6 +54,8 @@ def rewritten(
     stated = [line.text for line in change if line.side != "+"]
     pairs = [_Pair(own, text) for own, text in zip(block, stated, strict=True)]
     runs = list(_runs(pairs, change))
+    # The change was written with other line ends than the file has.
+    stray_end = any(p.stated.endswith("\r") and not p.own.body.endswith("\r") for p in pairs)
     indents = _indents(pairs) if likeness == "indentation" else {}
     odd = {
         m
@@ -73,7 +75,8 @@ def rewritten(
             paired = run.gone[at] if at < len(run.gone) else None
             neighbour = (paired.own.end if paired else neighbour) or neighbour or end
             body = writer.body(text, paired)
-            out.append(Line(body.removesuffix("\r") if "\r" in neighbour else body, neighbour))
+            own_end = stray_end or "\r" in neighbour
+            out.append(Line(body.removesuffix("\r") if own_end else body, neighbour))
         out += kept
     return out
 

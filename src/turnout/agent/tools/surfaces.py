@@ -22,7 +22,7 @@ from turnout.core.tasks import SurfaceName
 from turnout.core.tools import MCP, Tool, function_name
 from turnout.errors import ConfigError
 
-__all__ = ["EXTRA_TOOLS", "SURFACES", "Surface", "check_tools", "surface_of"]
+__all__ = ["EXTRA_TOOLS", "SURFACES", "Surface", "check_tools", "surface_of", "tool_names"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,18 @@ def surface_of(name: SurfaceName, extra: Sequence[str] = ()) -> Surface:
     return replace(surface, tools=(*surface.tools, *added))
 
 
+def tool_names() -> Sequence[str]:
+    """Return the names of all tools; those of MCP servers are not known here."""
+    own = (tool.spec.name for surface in SURFACES.values() for tool in surface.tools)
+    return tuple(dict.fromkeys((*own, *EXTRA_TOOLS)))
+
+
 def check_tools(names: Iterable[str]) -> None:
     """Raise `ConfigError` for a name that no tool has; those of MCP servers are not known here."""
-    known = [*dict.fromkeys(t.spec.name for s in SURFACES.values() for t in s.tools), *EXTRA_TOOLS]
+    known = tool_names()
     for name in names:
         if name not in known and not name.startswith(MCP):
             raise ConfigError(
                 f"There is no tool called {name!r}.{did_you_mean(name, known)}",
-                mend=f"Those that exist are {', '.join(dict.fromkeys(known))}.",
+                mend=f"Those that exist are {', '.join(known)}.",
             )

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from datetime import datetime
 from types import TracebackType
 from typing import Final, Self, TextIO
 
@@ -59,6 +60,10 @@ class RequestLog:
     def note(self, receipt: Receipt) -> None:
         """Have a receipt's line written; returns at once."""
         self._put(line_of(receipt))
+
+    def say(self, text: str) -> None:
+        """Have a sentence written with the time of day; returns at once."""
+        self._put(safe(f"{datetime.now():%H:%M:%S}  {text}"))
 
     def _put(self, line: str | None) -> None:
         try:

@@ -44,7 +44,7 @@ __all__ = ["command", "named_places"]
     metavar="NAME",
     help="Variable that holds one key that callers may send, beside those of `turnout keys`.",
 )
-@click.option("--quiet", is_flag=True, help="Print no line for each request.")
+@click.option("--quiet", is_flag=True, help="Print no lines for requests and runs.")
 @config_option
 def command(
     *,
@@ -66,17 +66,25 @@ def command(
     settings = read_settings(config).with_repositories(named_places(repositories))
     hold_many_connections()
 
-    async def serve(on_receipt: Callable[[Receipt], None] | None) -> None:
+    async def serve(
+        on_receipt: Callable[[Receipt], None] | None, on_run: Callable[[str], None] | None
+    ) -> None:
         opening = open_serving(
-            settings, host=host, port=port, key=key, report=report_line, on_receipt=on_receipt
+            settings,
+            host=host,
+            port=port,
+            key=key,
+            report=report_line,
+            on_receipt=on_receipt,
+            on_run=on_run,
         )
         await serve_until_stopped(opening, "Service", f"Repositories: {_known(settings)}")
 
     if quiet:
-        uvloop.run(serve(None))
+        uvloop.run(serve(None, None))
         return 0
     with RequestLog(sys.stderr) as log:
-        uvloop.run(serve(log.note))
+        uvloop.run(serve(log.note, log.say))
     return 0
 
 
@@ -96,4 +104,5 @@ def named_places(given: Iterable[str]) -> dict[str, str]:
 
 def _known(settings: Settings) -> str:
     book = settings.service.repositories
-    return ", ".join([*book.named, *(f"https://{server}/..." for server in book.servers)]) or "none"
+    known = [*book.named, *(f"https://{server}/..." for server in book.servers)]
+    return ", ".join(known) or "none; name some with --repo, or under [service] in turnout.toml"

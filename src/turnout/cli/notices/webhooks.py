@@ -15,7 +15,7 @@ from turnout.core.govern.happenings import HappeningKind
 from turnout.core.govern.webhooks import Webhook, WebhookState
 from turnout.core.json import JsonObject
 from turnout.gateway.notices.desk import WebhookOrder
-from turnout.settings import Settings
+from turnout.settings import Settings, secret_value
 from turnout.wiring.usage import open_usage
 
 __all__ = ["command"]
@@ -68,6 +68,11 @@ def _add(
     """Tell an address of what happens from now on."""
     order = WebhookOrder(url, secret_env, kinds, project, allow_private)
     added = asyncio.run(_added(read_settings(config), order))
+    if secret_value(secret_env) is None:
+        click.echo(
+            safe(f"warning: {secret_env} is not set here: set it where the gateway is started."),
+            err=True,
+        )
     if as_json:
         say_json(_object(added))
     else:

@@ -71,10 +71,11 @@ def approver_for(
     """
     unknown = [rule for rule in approved if rule not in rules]
     if unknown:
-        known = ", ".join(rules) or "none"
+        known = ", ".join(rules)
+        there = f"Those that stand there are: {known}." if known else "None stands there."
         raise UsageError(
             f"There is no approval rule {unknown[0]!r}.",
-            mend=f"Those of `[agent] approvals` are: {known}.",
+            mend=f"A rule must first stand in turnout.toml, under `[agent] approvals`. {there}",
         )
     attended = not quiet and sys.stdin.isatty() and sys.stderr.isatty()
 

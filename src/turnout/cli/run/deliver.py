@@ -16,6 +16,7 @@ from turnout.runs.summary import RunResult
 __all__ = ["Delivered", "Destination", "destination"]
 
 _TITLE = 72
+_ACCEPTED = frozenset({"resolved", "no_regression", "no_tests"})
 _FILES = ("patch.diff", "explanation.md", "record.jsonl", "summary.json")
 
 
@@ -52,9 +53,14 @@ class Destination:
             raise UsageError(error.message, mend=error.mend) from error
 
     async def deliver(self, result: RunResult, entries: Sequence[Entry]) -> Delivered:
-        """Put the result where it was asked for; a refusal comes back as text."""
+        """Put the result where it was asked for; a refusal comes back as text.
+
+        A working tree gets only what no test speaks against; a branch is a place to read the rest.
+        """
         try:
             return Delivered(True, await self._deliver(result, entries))
+        except _NotAcceptedError as error:
+            return Delivered(False, str(error))
         except DeliveryError as error:
             kept = f"The diff is on record: turnout runs diff {result.run_id}"
             return Delivered(False, f"{error} {kept}")
@@ -70,12 +76,27 @@ class Destination:
         if not result.patch:
             return "There is no diff to deliver."
         if self.kind == "apply":
+            _check_accepted(result)
             await self.repository.apply(result.patch)
             return "Applied to the working tree."
         commit = await self.repository.make_branch(
             self.branch, result.base_commit, result.patch, _message(result)
         )
         return f"Committed to branch {self.branch} as {commit[:12]}."
+
+
+class _NotAcceptedError(DeliveryError):
+    """The tests do not accept the diff."""
+
+
+def _check_accepted(result: RunResult) -> None:
+    name = result.verdict.name if result.verdict else None
+    if name not in _ACCEPTED:
+        why = f"The verdict is {name}" if name else "There is no verdict"
+        raise _NotAcceptedError(
+            f"{why}, so the diff is not applied.",
+            mend=f"To take it all the same: turnout runs diff {result.run_id} | git apply",
+        )
 
 
 def destination(
@@ -121,4 +142,6 @@ def _line(entry: Entry) -> str:
 def _message(result: RunResult) -> str:
     first = result.task.prompt.strip().splitlines()[0]
     title = first if len(first) <= _TITLE else f"{first[: _TITLE - 1]}…"
-    return f"{title}\n\n{result.explanation.strip()}\n\nTurnout-Run: {result.run_id}\n"
+    verdict = result.verdict.name if result.verdict else "none"
+    trailers = f"Turnout-Run: {result.run_id}\nTurnout-Verdict: {verdict}\n"
+    return f"{title}\n\n{result.explanation.strip()}\n\n{trailers}"

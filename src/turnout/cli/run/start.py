@@ -34,7 +34,7 @@ from turnout.cli.run.signals import stop_on_signals
 from turnout.cli.terminal import safe
 from turnout.core.events import Entry, VerdictGiven
 from turnout.core.tasks import SurfaceName, Task
-from turnout.errors import UsageError
+from turnout.errors import TurnoutError, UsageError
 from turnout.runs.summary import RunResult, fold
 from turnout.settings import DriverName, Settings
 from turnout.wiring.rooms import open_service
@@ -87,8 +87,15 @@ class _Request:
     metavar="CMD",
     help="Shell command that sets the workspace up; it reaches package mirrors alone.",
 )
-@click.option("--apply", "apply_", is_flag=True, help="Apply the diff to the working tree.")
-@click.option("--branch", metavar="NAME", help="Commit the diff to a new branch.")
+@click.option(
+    "--apply",
+    "apply_",
+    is_flag=True,
+    help="Apply the diff to the working tree, unless the tests speak against it.",
+)
+@click.option(
+    "--branch", metavar="NAME", help="Commit the diff to a new branch, whatever the verdict."
+)
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
@@ -216,6 +223,11 @@ async def _run(request: _Request) -> int:
                     if isinstance(item.event, VerdictGiven) and not request.as_json:
                         with progress.aside():
                             judged = _show_judged(fold(entries), request.screen)
+    except TurnoutError as error:
+        if entries:
+            record = f"On record: turnout runs show {fold(entries).run_id}"
+            error.mend = f"{error.mend} {record}".strip()
+        raise
     finally:
         progress.close()
     if result is None:

@@ -50,10 +50,10 @@ _PROMPT_SHOWN = 60
 def command() -> None:
     """List past runs, show one, print its diff; order runs of a service.
 
-    A run is named by its id or by the start of it; without one, the newest is meant. `list`,
-    `show` and `diff` read this machine's records, or with --server or TURNOUT_SERVER those of a
-    service; the others ask a service, by default the one on this machine. The key for it is in
-    TURNOUT_API_KEY.
+    A run is named by its id or by the start of it; for `show`, `diff` and `follow`, none means
+    the newest. `list`, `show` and `diff` read this machine's records, or with --server or
+    TURNOUT_SERVER those of a service; the others ask a service, by default the one on this
+    machine. The key for it is in TURNOUT_API_KEY.
     """
 
 
@@ -73,6 +73,8 @@ def _list(*, limit: int, server: str | None, as_json: bool, config: Path | None)
         listed = asyncio.run(remote_rows(address, limit))
         if as_json:
             say_json({"runs": listed})
+        elif not listed:
+            click.echo(f"There are no runs at {address.base_url} that you may see.", err=True)
         for one in () if as_json else listed:
             click.echo(row_line(one))
         return 0
@@ -157,9 +159,12 @@ def _diff(*, run_id: str | None, server: str | None, as_json: bool, config: Path
     settings = read_settings(config)
     result = fold(asyncio.run(_entries(settings, run_id, server)))
     data = result.patch.diff
+    if not data:
+        ended = "changed nothing" if result.outcome else "has no diff yet"
+        click.echo(f"Run {result.run_id} {ended}.", err=True)
     if as_json:
         say_json({"run_id": result.run_id, "diff": data.decode(errors="backslashreplace")})
-    elif sys.stdout.isatty():
+    elif data and sys.stdout.isatty():
         colour = takes_colour(sys.stdout, allowed=settings.colour)
         click.echo(coloured_diff(data.decode(errors="backslashreplace"), colour=colour))
     else:

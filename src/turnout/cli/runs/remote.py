@@ -10,17 +10,24 @@ import click
 from turnout.cli.keys.values import SPEND
 from turnout.cli.options import json_option, say_json
 from turnout.cli.progress import Story
-from turnout.cli.report import closing_text, exit_code, judged_text, result_json, screen_of
+from turnout.cli.report import (
+    closing_text,
+    exit_code,
+    judged_text,
+    result_json,
+    screen_of,
+    waiting_text,
+)
 from turnout.cli.terminal import safe
 from turnout.cli.tool_lines import call_block
-from turnout.core.events import Entry
-from turnout.core.ids import ToolCallId
+from turnout.core.events import ApprovalAsked, Entry
+from turnout.core.ids import RunId, ToolCallId
 from turnout.core.json import JsonObject, as_object, as_objects, as_text
 from turnout.core.service.options import ServiceAddress
 from turnout.core.tools import ToolCall
 from turnout.errors import ConflictError, NotFoundError, UsageError
 from turnout.runs.summary import fold
-from turnout.settings import service_address
+from turnout.settings import service_address, service_here
 from turnout.web.client import RunsClient
 
 __all__ = [
@@ -39,7 +46,6 @@ __all__ = [
 Command = TypeVar("Command", bound=Callable[..., Any])
 T = TypeVar("T")
 
-_HERE: Final = ServiceAddress("http://127.0.0.1:8700")
 _LOOKED_AT: Final = 200
 """Newest runs, among which one is found by the start of its id."""
 _ID_LENGTH: Final = len("run-0123456789ab")
@@ -181,7 +187,7 @@ async def remote_entries(address: ServiceAddress, run_id: str | None) -> Sequenc
         entries = await client.entries(whole)
         if not entries:
             state = as_text((await client.read(whole)).get("state"))
-            raise NotFoundError(f"Run {whole} is {state}; nobody has begun it.")
+            raise NotFoundError(f"Run {whole} is {state}; no worker has begun it.")
         return entries
 
 
@@ -232,10 +238,13 @@ async def _follow(client: RunsClient, run_id: str, *, as_json: bool) -> int:
     """Tell a run as it goes on, and return how it ended."""
     entries: list[Entry] = []
     story = Story()
+    over = (await client.read(run_id)).get("state") == "ended"
     async for entry in client.follow(run_id):
         entries.append(entry)
         for line in () if as_json else story.lines(entry.event):
             click.echo(safe(line.text), err=True)
+        if isinstance(entry.event, ApprovalAsked) and not (as_json or over):
+            click.echo(waiting_text(RunId(run_id), entry.event), err=True)
     if not entries:
         raise NotFoundError(f"Run {run_id} has ended before anybody began it.")
     result = fold(entries)
@@ -272,7 +281,7 @@ def _say(run: JsonObject, *, as_json: bool) -> None:
 
 
 def _ask(server: str | None, work: Callable[[RunsClient], Awaitable[T]]) -> T:
-    address = service_address(server) or _HERE
+    address = service_address(server) or service_here()
 
     async def ask() -> T:
         async with RunsClient(address) as client:

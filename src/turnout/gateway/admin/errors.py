@@ -19,6 +19,7 @@ from turnout.errors import (
     TurnoutError,
     UsageError,
 )
+from turnout.gateway.config.tables import dotted, plain_words
 from turnout.gateway.wire.errors import retry_headers
 
 __all__ = [
@@ -44,7 +45,14 @@ _POSTS: Final = ("/chat/completions", "/messages", "/messages/count_tokens", "/r
 """Model routes, which another method than theirs leads here."""
 
 
-_PLAINER: Final = {"extra_forbidden": "there is no such field", "missing": "it is missing"}
+_OBJECT: Final = "must be a JSON object"
+_PLAINER: Final[Mapping[str, str]] = {
+    "extra_forbidden": "is no field here",
+    "missing": "is missing",
+    "dict_type": _OBJECT,
+    "model_type": _OBJECT,
+    "model_attributes_type": _OBJECT,
+}
 
 
 class ErrorDetail(BaseModel):
@@ -102,11 +110,15 @@ async def invalid_body(_: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     first = error.errors()[0]
-    place = [str(part) for part in first["loc"]]
-    path = ".".join(place[1:])
-    wrong = _PLAINER.get(first["type"], first["msg"])
-    said = f"`{path}`: {wrong}." if path else f"The {place[0]}: {wrong}."
-    if place == ["body"]:
+    if first["type"] == "json_invalid":
+        why = str(first.get("ctx", {}).get("error", "")).lower()
+        said = f"The body is not JSON, at character {first['loc'][-1]}: {why}."
+        return _answer(400, said, "invalid_request", None)
+    place = first["loc"]
+    path = dotted("", place[1:])
+    wrong = _PLAINER.get(first["type"]) or plain_words(first)
+    said = f"`{path}` {wrong}." if path else f"The {place[0]} {wrong}."
+    if len(place) == 1:
         said += " Send JSON with `content-type: application/json`."
     return _answer(400, said, "invalid_request", path or None)
 

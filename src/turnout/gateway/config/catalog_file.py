@@ -80,8 +80,9 @@ def _deployment(
     provider = providers.get(ProviderName(row.provider))
     if provider is None:
         raise ConfigError(
-            f"`{where}.provider` names {row.provider!r}, which `providers` does not have.",
-            mend=close_match(row.provider, list(providers)),
+            f"`{where}.provider` names `{row.provider}`, which `providers` does not have.",
+            mend=close_match(row.provider, list(providers))
+            or f"Add `[providers.{row.provider}]` with its `base_url`.",
         )
     name = row.name or row.model
     return Deployment(

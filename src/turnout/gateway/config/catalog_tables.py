@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from turnout.core.inference import TaskKind
 from turnout.core.money import Price, PriceTier, usd_to_micros
 from turnout.gateway.catalog import Caching, Profile, ToolSupport
-from turnout.gateway.config.addresses import http_address
+from turnout.gateway.config.addresses import http_address, variable_of_key
 from turnout.gateway.config.tables import Rate, Share, Table, Usd
 from turnout.gateway.dialog.conversation import Shape
 
@@ -63,7 +63,7 @@ class ProviderTable(Table):
     """`[providers.NAME]`."""
 
     base_url: Annotated[str, AfterValidator(http_address)]
-    api_key_env: _Name | None = None
+    api_key_env: Annotated[str, AfterValidator(variable_of_key)] | None = None
     connect_timeout: Rate = 10.0
     idle_timeout: Rate = 300.0
     shape: Shape = "chat"

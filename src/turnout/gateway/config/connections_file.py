@@ -9,14 +9,17 @@ from pydantic import AfterValidator, Field
 from turnout.core.govern.connections import Connection
 from turnout.core.json import JsonObject
 from turnout.errors import ConfigError
-from turnout.gateway.config.addresses import http_address, sendable_key
-from turnout.gateway.config.tables import Rate, Table, read_table
+from turnout.gateway.config.addresses import http_address, sendable_key, variable_of_key
+from turnout.gateway.config.tables import Rate, Table, read_table, shaped
 
 __all__ = ["parse_connections"]
 
 _Text = Annotated[str, Field(min_length=1)]
-_Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-_Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")]
+_Variable = Annotated[
+    str, shaped(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable: letters, digits and `_`")
+]
+_Secret = Annotated[str, AfterValidator(variable_of_key)]
+_Header = Annotated[str, shaped(r"[A-Za-z0-9-]+", "a header's name: letters, digits and `-`")]
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _INHERITED: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that every program is given."""
@@ -25,11 +28,11 @@ _INHERITED: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "SSL_CERT_FILE",
 class _Connection(Table):
     url: Annotated[str, AfterValidator(http_address)] | None = None
     command: Annotated[list[_Text], Field(min_length=1)] | None = None
-    token_env: _Variable | None = None
+    token_env: _Secret | None = None
     headers: dict[_Header, _Text] = Field(default_factory=dict)
-    headers_env: dict[_Header, _Variable] = Field(default_factory=dict)
+    headers_env: dict[_Header, _Secret] = Field(default_factory=dict)
     env: dict[_Variable, str] = Field(default_factory=dict)
-    secret_env: list[_Variable] = Field(default_factory=list)
+    secret_env: list[_Secret] = Field(default_factory=list)
     allow: list[_Text] = Field(default_factory=list)
     read_only: bool = False
     timeout: Annotated[Rate, Field(le=600)] = 30.0

@@ -8,7 +8,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from turnout.core.govern.revisions import DEFAULT_POLICY
 from turnout.core.inference import Objective, StepKind, TaskKind
 from turnout.core.policies import ToolMode
-from turnout.gateway.config.tables import Rate, Share, Table, Usd
+from turnout.gateway.config.addresses import variable_of_key
+from turnout.gateway.config.tables import Rate, Share, Table, Usd, shaped
 
 __all__ = [
     "AliasTable",
@@ -52,8 +53,18 @@ def _model_alone(value: object) -> object:
 
 _Word = Annotated[str, Field(min_length=1, max_length=_LONGEST_WORD)]
 _Words = Annotated[list[_Word], Field(max_length=_LONGEST_LIST)]
-_PolicyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-_Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,255}$")]
+_PolicyName = Annotated[
+    str,
+    shaped(
+        r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
+        "at most 64 letters, digits, `.`, `_` and `-`, the first of them a letter or a digit",
+    ),
+]
+_Variable = Annotated[
+    str,
+    shaped(r"[A-Za-z_][A-Za-z0-9_]{0,255}", "the name of a variable: letters, digits and `_`"),
+]
+_Secret = Annotated[_Variable, AfterValidator(variable_of_key)]
 _Tool = Annotated[_Word, AfterValidator(_tool)]
 _ToolList = Annotated[list[_Tool], Field(max_length=_LONGEST_LIST)]
 _Count = Annotated[int, Field(ge=1, le=2**53)]
@@ -115,7 +126,7 @@ class SecretTable(Table):
     """`egress.secrets.VARIABLE`."""
 
     host: _Word
-    env: _Variable | None = None
+    env: _Secret | None = None
 
 
 class EgressTable(Table):
@@ -157,6 +168,6 @@ class PolicyTable(Table):
         default_factory=dict
     )
     caching: bool = True
-    provider_keys: dict[_Word, _Variable] = Field(default_factory=dict)
+    provider_keys: dict[_Word, _Secret] = Field(default_factory=dict)
     reroute_refusals: bool = False
     keep_replies_hours: Annotated[float, Field(ge=0, le=8_784)] = 24.0

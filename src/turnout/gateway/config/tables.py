@@ -1,17 +1,29 @@
 """A table of the configuration file, checked, with errors that name the key and the mend."""
 
-from collections.abc import Iterator, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
-from typing import Annotated, TypeVar, get_args
+from typing import Annotated, Final, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from turnout.core.json import JsonObject
 from turnout.errors import ConfigError
 
-__all__ = ["Rate", "Share", "Table", "Usd", "close_match", "read_table"]
+__all__ = [
+    "Rate",
+    "Share",
+    "Table",
+    "Usd",
+    "close_match",
+    "dotted",
+    "plain_words",
+    "read_table",
+    "shaped",
+]
 
 
 class Table(BaseModel):
@@ -43,6 +55,17 @@ Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 _Table = TypeVar("_Table", bound=Table)
 
+_SHOWN: Final = 80
+
+_KINDS: Final[Mapping[str, str]] = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+}
+
 
 def read_table(kind: type[_Table], table: JsonObject, where: str) -> _Table:
     """Return the checked table; `ConfigError` names the first wrong key below `where`."""
@@ -64,7 +87,7 @@ def close_match(name: str, known: Sequence[str]) -> str:
 
 def _config_error(kind: type[BaseModel], detail: ErrorDetails, where: str) -> ConfigError:
     place = detail["loc"]
-    key = _dotted(where, place)
+    key = dotted(where, place)
     match detail["type"]:
         case "extra_forbidden":
             known = list(_keys(kind, place[:-1]))
@@ -76,12 +99,46 @@ def _config_error(kind: type[BaseModel], detail: ErrorDetails, where: str) -> Co
             given = detail["input"]
             return ConfigError(f"`{key}` is {given!r}.", mend=f"Write one of {allowed}.")
         case _:
-            said = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-            said = said if said.startswith("must ") else f"must be {said}"
-            return ConfigError(f"`{key}` {said}.")
+            return ConfigError(f"`{key}` {plain_words(detail)}.")
 
 
-def _dotted(where: str, place: Sequence[str | int]) -> str:
+def shaped(pattern: str, words: str) -> AfterValidator:
+    """Return the check that the whole of a text fits a pattern, which `words` describe."""
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise ValueError(f"must be {words}")
+        return text
+
+    return AfterValidator(check)
+
+
+def plain_words(detail: ErrorDetails) -> str:
+    """Return what a value must be, for the end of a sentence about it."""
+    given = detail["input"]
+    match detail["type"]:
+        case "list_type" if isinstance(given, str):
+            return f"must be a list, such as [{json.dumps(given[:_SHOWN], ensure_ascii=False)}]"
+        case kind if kind in _KINDS:
+            return f"must be {_KINDS[kind]}"
+        case "string_too_short" | "too_short":
+            return "must not be empty" if not given else f"must {_rule(detail)}"
+        case _:
+            return f"must {_rule(detail)}"
+
+
+def _rule(detail: ErrorDetails) -> str:
+    """Return what the checker says after "must"."""
+    said = detail["msg"].removeprefix("Value error, ").removeprefix("must ")
+    subject, should, rule = said.partition(" should ")
+    if should and " " not in subject:
+        return rule
+    return said if detail["msg"].startswith("Value error, must ") else f"be {said}"
+
+
+def dotted(where: str, place: Sequence[str | int]) -> str:
+    """Return the place of a value as people write it, such as `deployments[0].model`."""
     key = where
     for part in place:
         if isinstance(part, int):

@@ -1,6 +1,6 @@
 """Why a deployment may not serve a request."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from turnout.core.ids import ModelId
 from turnout.core.inference import Objective, TaskKind, TaskSource
@@ -13,7 +13,7 @@ from turnout.gateway.evidence import Sight
 from turnout.gateway.exchange import InferenceRequest
 from turnout.gateway.ports import Holder
 
-__all__ = ["Question", "drop_reason", "mend_of", "over_budget", "question_of"]
+__all__ = ["PRICE_MEND", "Question", "drop_reason", "mend_of", "over_budget", "question_of"]
 
 _EXPECTED_OUTPUT = 500
 """Output tokens of a typical call; a smaller limit of the request replaces it."""
@@ -21,15 +21,15 @@ _EXPECTED_OUTPUT = 500
 _UNSET = "is not set"
 _UNPRICED = "price unknown under a spend cap"
 
+PRICE_MEND: Final = (
+    "State the deployment's `price` under [[deployments]] in turnout.toml, or set "
+    "`allow_unpriced = true` under [policy] (such calls are then not counted by the cap), or leave "
+    "the cap out: `max_spend_usd`, or `--spend-per-day` of the key."
+)
+
 _MENDS = (
     (_UNSET, "Export the variable that holds the key."),
-    (
-        _UNPRICED,
-        (
-            "State the deployment's `price`, or set `allow_unpriced = true` under [policy] (such "
-            "calls are then not counted by the cap), or leave `max_spend_usd` out."
-        ),
-    ),
+    (_UNPRICED, PRICE_MEND),
     ("tool success rests on", "Measure it: `turnout models probe`."),
     ("its tool success is unknown", "Measure it: `turnout models probe`."),
     ("days old, the policy takes", "Measure again: `turnout models probe`."),

@@ -138,7 +138,7 @@ def _judge(heard: Heard) -> _ToolSight:
     if calls and not in_text:
         return _ToolSight("absent", False, "Its tool calls have arguments that are no use.")
     declared: Mapping[str, JsonObject] = {PROBE_NAME: _PARAMETERS, _OTHER: _PARAMETERS}
-    found = find_calls(heard.reply.text, declared, expected=True)
+    found = find_calls(heard.reply.text, declared)
     written = [*(c.arguments for c in calls), *(c.arguments for c in found.calls)]
     if any(_is_usable(arguments) for arguments in written):
         return _ToolSight("confirmed", True, "Its tool calls come in the text and can be read.")

@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 _GOOD_FOR = timedelta(days=30)
+_BAD_FOR = timedelta(minutes=10)
+"""A server that was started anew with other options is not told of its past for long."""
 _AT_ONCE = 4
 
 
@@ -113,7 +115,7 @@ class _Settling:
     ) -> ProbeResult | ModelUnavailableError:
         """Return the kept result or a new one, or why there is none."""
         kept = await kept_result(self._store, provider, deployment)
-        if kept is not None and self._clock.now() - kept.at < _GOOD_FOR:
+        if kept is not None and self._clock.now() - kept.at < _lasts(kept):
             return kept
         self._tell()
         shape = self._shapes[provider.shape]
@@ -132,6 +134,11 @@ class _Settling:
         if not self._probing:
             self._probing = True
             self._on_probe()
+
+
+def _lasts(result: ProbeResult) -> timedelta:
+    """Return for how long a result saves a probe."""
+    return _GOOD_FOR if result.tools == "confirmed" else _BAD_FOR
 
 
 def evidence_keys(catalog: Catalog) -> Mapping[DeploymentId, str]:

@@ -47,7 +47,8 @@ def no_tool_support(result: ProbeResult, provider: Provider) -> ModelUnavailable
     """Return the error for a model that a probe found unable to call tools."""
     return ModelUnavailableError(
         f"{result.deployment} cannot call tools: {result.detail}",
-        mend=f"Choose a model with tool support in {_model(provider)}.",
+        mend=f"Choose a model with tool support in {_model(provider)}. Where the server has "
+        "changed since, ask it again: turnout models probe.",
     )
 
 

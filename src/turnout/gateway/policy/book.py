@@ -1,7 +1,7 @@
 """The policies in force: those of the store, and of a file what the store does not have."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
@@ -26,30 +26,23 @@ def govern_under(policy: Policy, request: InferenceRequest) -> tuple[Policy, Inf
     return policy, aliased(policy, request) if policy.aliases else request
 
 
-def _as_it_is(policy: Policy) -> Policy:
-    return policy
-
-
 class PolicyBook:
     """What every request is governed by; asking it never waits.
 
     `own` are the policies of a file. One that the store also has is not used: the store wins.
     A key without a policy of its own has the one named `default`; the only policy of a file is
-    that, whatever its name. `adjust` is applied to each policy before it is used.
+    that, whatever its name.
     """
 
     def __init__(
         self,
         own: Sequence[Policy] = (),
         store: PolicyStore | None = None,
-        *,
-        adjust: Callable[[Policy], Policy] = _as_it_is,
     ) -> None:
         self._own = {policy.name: policy for policy in own or (Policy(),)}
         self._store = store
-        self._adjust = adjust
         self._seen = 0
-        self._policies: Mapping[str, Policy] = self._adjusted(self._own)
+        self._policies: Mapping[str, Policy] = dict(self._own)
 
     def govern(self, caller: Caller, request: InferenceRequest) -> tuple[Policy, InferenceRequest]:
         """Return the policy of a request, and the request with the alias of its model resolved.
@@ -94,7 +87,7 @@ class PolicyBook:
         if count == self._seen:
             return
         kept = {revision.policy.name: revision.policy for revision in await self._store.newest()}
-        self._policies = self._adjusted({**self._own, **kept})
+        self._policies = {**self._own, **kept}
         self._seen = count
 
     async def keep_fresh(self, clock: Clock) -> None:
@@ -112,9 +105,6 @@ class PolicyBook:
 
     def _default(self) -> str:
         return default_among(self._policies, self._own)
-
-    def _adjusted(self, policies: Mapping[str, Policy]) -> Mapping[str, Policy]:
-        return {name: self._adjust(policy) for name, policy in policies.items()}
 
     def _missing(self, wanted: str, caller: Caller, *, chosen: bool) -> GatewayError:
         """Return the refusal of what does not exist; no policy but the key's own is named."""

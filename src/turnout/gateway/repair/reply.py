@@ -88,14 +88,12 @@ class _Mended:
             message = self._modern(message)
         calls = list(self._native(as_objects(message.get("tool_calls"))))
         changed: dict[str, JsonValue] = dict(message)
-        if not calls and self._may_call():
-            text, expected = _text(message), self._expected()
-            if expected or holds_call_marks(text):
-                found = find_calls(text, self._declared(), expected=expected)
-                calls = [_call(call.name, call.arguments) for call in found.calls]
-                if calls:
-                    self.repairs.append("calls read from the text")
-                    changed["content"] = found.rest or None
+        if not calls and needs_whole_reply(self._request, self._deployment):
+            found = find_calls(_text(message), self._declared())
+            calls = [_call(call.name, call.arguments) for call in found.calls]
+            if calls:
+                self.repairs.append("calls read from the text")
+                changed["content"] = found.rest or None
         if calls:
             changed["tool_calls"] = calls
         else:
@@ -116,12 +114,6 @@ class _Mended:
         rest = {name: value for name, value in message.items() if name != "function_call"}
         call: JsonObject = {"id": new_tool_call_id(), "function": message["function_call"]}
         return {**rest, "tool_calls": [*as_objects(message.get("tool_calls")), call]}
-
-    def _may_call(self) -> bool:
-        return bool(self._request.tools) and self._request.tool_choice != "none"
-
-    def _expected(self) -> bool:
-        return needs_whole_reply(self._request, self._deployment)
 
     def _declared(self) -> Mapping[str, JsonObject]:
         tools = as_objects(self._request.body.get("tools"))

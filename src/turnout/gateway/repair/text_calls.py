@@ -46,18 +46,18 @@ def holds_call_marks(text: str) -> bool:
     return any(mark.search(text) for mark in _MARKED)
 
 
-def find_calls(text: str, declared: Mapping[str, JsonObject], *, expected: bool) -> FoundCalls:
+def find_calls(text: str, declared: Mapping[str, JsonObject]) -> FoundCalls:
     """Return the calls in `text` of the declared tools, given with their parameters' schemas.
 
-    Where calls in text are `expected` of the server, they may stand among prose, between marks,
-    in a fenced block, or be the whole text as JSON. Elsewhere they count only where the text is
-    nothing but marked calls, so that a quoted example is never taken for a call.
+    For servers that are known to leave calls in the text: a model that calls natively may show
+    one as an example. They may stand among prose, between marks, in a fenced block, or be the whole
+    text as JSON; what is quoted is no call.
     """
-    for pattern in (*_MARKED, _FENCED) if expected else _MARKED:
+    for pattern in (*_MARKED, _FENCED):
         found = _by_pattern(pattern, text, declared)
-        if found.calls and (expected or not found.rest):
+        if found.calls:
             return found
-    if expected and (calls := _declared(_from_json(text), declared)):
+    if calls := _declared(_from_json(text), declared):
         return FoundCalls(calls, "")
     return FoundCalls((), text)
 

@@ -5,11 +5,12 @@ verdict, and our looking leaves no trace in the patch.
 """
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from turnout.core.events import Notice, TestsRan, WorkspaceReady
 from turnout.core.runs import Patch, TestReport, Verdict
-from turnout.errors import SandboxError, SandboxUnavailableError
-from turnout.runs.verdict import judge
+from turnout.errors import SandboxError, SandboxUnavailableError, UnfitError
+from turnout.runs.verdict import NAME_TESTS, judge
 from turnout.runs.worker.workshop import Job, Site
 from turnout.sandbox.base import NO_EGRESS, NO_WALLS, BaseRef, BaseSpec, Sandbox
 from turnout.sandbox.testrun import USUAL_TESTS, TestPaths
@@ -23,6 +24,17 @@ __all__ = [
     "test_patch",
     "verdict_on",
 ]
+
+_UNSTARTED: Final = {126: "could not be executed", 127: "was not found"}
+"""What a shell's exit status says of a command of which no test was heard."""
+
+_LONGEST: Final = 200
+"""Characters of a command or a line that an error shows."""
+
+_MEND: Final = (
+    "Check `--test-command` or `[tests] command`: it runs in the sandbox, which has what the "
+    "repository declares and `[tests] requirements` names."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,10 @@ async def prepare(job: Job, spec: BaseSpec) -> BaseRef:
 
 
 async def look_at_base(job: Job, site: Site) -> Opening:
-    """Look at the tests at base, in a sandbox of their own; what is on record stays as it is."""
+    """Look at the tests at base, in a sandbox of their own; what is on record stays as it is.
+
+    `UnfitError` where the command that was named for them does not exist.
+    """
     clock, suite, stop, past = job.shop.clock, job.shop.suite, job.stop, job.past
     start = clock.monotonic()
     async with job.sandbox(site.base, site.egress.tests) as sandbox:
@@ -70,10 +85,25 @@ async def look_at_base(job: Job, site: Site) -> Opening:
         report = past.before
         if command is not None and report is None:
             report = await stop.unless_asked(suite.run(sandbox, command))
+            if unstarted := _unstarted(report):
+                if site.task.test_command:
+                    raise UnfitError(f"The test command {unstarted}", mend=_MEND)
+                await job.warn(f"The test command that was detected {unstarted} {NAME_TESTS}")
             await job.record.add(TestsRan("before", report))
     if not past.opened and (report is None or not report.found):
-        await job.warn("No tests were found, so nothing can judge the result.")
+        await job.warn(f"No tests were found, so nothing can judge the result. {NAME_TESTS}")
     return Opening(command, report, files)
+
+
+def _unstarted(report: TestReport) -> str:
+    """Return what became of a command that could not be started; empty where it could."""
+    how = _UNSTARTED.get(report.exit_code or 0)
+    if how is None or report.passed or report.failed:
+        return ""
+    said = report.output.strip().rpartition("\n")[2][:_LONGEST]
+    return (
+        f"`{report.command[:_LONGEST]}` {how} (status {report.exit_code}): {said or 'no output'}."
+    )
 
 
 async def test_patch(

@@ -5,7 +5,7 @@ from typing import Final
 
 from turnout.agent.approval import Approver, Unattended
 from turnout.agent.explain import plain_explanation
-from turnout.core.events import Explained, RunEnded
+from turnout.core.events import Explained, Notice, RunEnded
 from turnout.core.tasks import Task
 from turnout.errors import SandboxError, StaleEpochError, StoreError, TurnoutError
 from turnout.runs.intake import Intake
@@ -23,6 +23,9 @@ __all__ = ["RunWorker"]
 
 _ASKED: Final = frozenset({"answered", "step_limit", "stuck"})
 """Outcomes of the loop after which its model can be asked to describe the change."""
+
+_LONGEST: Final = 200
+"""Characters of a command that a line shows."""
 
 
 class RunWorker:
@@ -84,6 +87,8 @@ class RunWorker:
         task = intake.task
         spec = BaseSpec(task.repository, intake.commit, task.requirements, setup=task.setup)
         base = await prepare(job, spec)
+        if task.setup and job.past.segments < 2:
+            await job.record.add(Notice(f"Set up with `{task.setup[:_LONGEST]}`."))
         site = Site(task, spec, base, await job.shop.egress())
         opening = await look_at_base(job, site)
         result = await attempt_all(job, site, opening)

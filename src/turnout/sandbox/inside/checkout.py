@@ -257,9 +257,14 @@ def main(git_dir: str, tree: str, commit: str) -> None:
     except TooLargeError:
         sys.stdout.write(json.dumps({"too_large": True}))
         return
-    lay_out(git_dir, tree, commit)
-    settle_times(tree, commit, found)
-    sys.stdout.write(json.dumps(facts(git_dir, found)))
+    try:
+        lay_out(git_dir, tree, commit)
+        settle_times(tree, commit, found)
+        told = facts(git_dir, found)
+    except subprocess.CalledProcessError:
+        # Git has said why.
+        sys.exit(1)
+    sys.stdout.write(json.dumps(told))
 
 
 if __name__ == "__main__":

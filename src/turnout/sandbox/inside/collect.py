@@ -7,7 +7,8 @@
 folders below `MORE` hold as well was made before the run and is no change, whatever it holds now.
 Either the whole tree is looked at, or what has changed alone: `BASE` is the tree as it was when the
 run began then, the input what the program `SNAPSHOT` packs. The tree's own git directories,
-attributes, filters and hooks count for nothing.
+attributes, filters and hooks count for nothing, but that its index names a file: one that the run
+has staged or committed is a change, whatever ignores it.
 Prints one line of JSON, see `read_collected` of `collector`, then the patch.
 """
 
@@ -30,6 +31,7 @@ __all__ = [
     "Base",
     "Found",
     "Git",
+    "add_staged",
     "changes",
     "changes_alone",
     "clear",
@@ -45,6 +47,7 @@ __all__ = [
     "same",
     "settle",
     "shown",
+    "take_index",
     "unwanted",
     "walk",
     "whole_tree",
@@ -54,6 +57,7 @@ __all__ = [
 LARGE = 32 << 20
 MOST_EXCLUDED = 500
 MOST_RECORD = 4 << 20
+MOST_INDEX = 64 << 20
 MODULES = b"node_modules"
 """Left out as a whole, whatever of it has changed."""
 SCRIPT = b"../../bin/"
@@ -127,13 +131,15 @@ class Git:
         else:
             self.run("read-tree", commit)
 
-    def run(self, *arguments: str, accept: tuple[int, ...] = (0,), data: bytes = b"") -> bytes:
-        """Run git in the tree and return what it printed."""
+    def run(
+        self, *arguments: str, accept: tuple[int, ...] = (0,), data: bytes = b"", index: str = ""
+    ) -> bytes:
+        """Run git in the tree, with another index where one is named; return what it printed."""
         options = [part for name, value in SAFE.items() for part in ("-c", f"{name}={value}")]
         done = subprocess.run(
             ["git", *options, *arguments],
             cwd=self.tree,
-            env=self.environment,
+            env=self.environment | ({"GIT_INDEX_FILE": index} if index else {}),
             input=data,
             stdout=subprocess.PIPE,
             check=False,
@@ -346,6 +352,37 @@ def settle(git: Git, base: Base, begun: bytes) -> list[bytes]:
     return there
 
 
+def take_index(tree: str, scratch: str) -> str:
+    """Take the git directory out of the tree; return the path where its index is then, if any."""
+    inner, taken = tree + "/.git", scratch + "/staged"
+    index = inner + "/index"
+    plain = not os.path.islink(inner) and not os.path.islink(index) and os.path.isfile(index)
+    if plain and os.path.getsize(index) <= MOST_INDEX:
+        os.chmod(inner, 0o700)
+        os.rename(index, taken)
+        os.chmod(taken, 0o600)
+    subprocess.run(["rm", "-rf", "--", inner], check=True)
+    return taken
+
+
+def add_staged(git: Git, base: Base, index: str) -> None:
+    """Add new files that the run's own index names, whatever ignores them; but no junk."""
+    try:
+        told = git.run("ls-files", "-z", index=index) if os.path.isfile(index) else b""
+    except subprocess.CalledProcessError:
+        # Whatever the run has left there; then nothing counts as staged.
+        return
+    named = set(told.split(b"\0")).difference(base.entries)
+    found = walk(os.fsencode(git.tree)) if named - {b""} else ()
+    there = [path for path, mode, _ in found if path in named and not stat.S_ISDIR(mode)]
+    if there:
+        rules = "--exclude-from=" + git.environment["GIT_DIR"] + "/info/exclude"
+        junk = set(git.paths("ls-files", "-z", "--others", "--ignored", rules))
+        git.feed(
+            [path for path in there if path not in junk], "update-index", "-z", "--add", "--stdin"
+        )
+
+
 def nothing(facts: bytes) -> bytes:
     """Return what stands in the place of an entry's facts to remove it."""
     return b"0 " + b"0" * len(facts.split(b" ")[1])
@@ -386,6 +423,7 @@ def whole_tree(base: str, scratch: str, commit: str, more: str) -> None:
     unpack += ["--no-same-permissions", "--delay-directory-restore", "--warning=no-timestamp"]
     subprocess.run(unpack, check=True)
     drain()
+    index = take_index(tree, scratch)
     git = Git(base, tree, scratch, commit)
     before = Base(git)
     excluded = forget(git, before, more) | clear(git, before)
@@ -393,9 +431,9 @@ def whole_tree(base: str, scratch: str, commit: str, more: str) -> None:
     # in the read-only history.
     git.run("update-index", "-q", "--really-refresh", accept=(0, 1))
     git.run("add", "--all", "--ignore-errors", "--", ".", accept=(0, 1))
+    add_staged(git, before, index)
     unrecorded = git.paths("diff-files", "-z", "--name-only", "--ignore-submodules=all")
-    not_held = git.paths(*OTHERS)
-    report(git, commit, excluded.union(ignored(git), not_held), unrecorded)
+    report(git, commit, excluded.union(ignored(git), git.paths(*OTHERS)), unrecorded)
 
 
 def changes_alone(
@@ -405,14 +443,16 @@ def changes_alone(
     runpy.run_path(snapshot)["unpack"](os.fsencode(scratch), sys.stdin.buffer)
     drain()
     tree = scratch + "/repo"
-    subprocess.run(["rm", "-rf", "--", tree + "/.git"], check=True)
+    index = take_index(tree, scratch)
     git = Git(base, tree, scratch, commit, begun + "/.git/index")
     before = Base(git)
     excluded = forget(git, before, more)
     there = settle(git, before, os.fsencode(begun))
     excluded |= clear(git, before)
     git.feed([*there, *git.paths(*OTHERS)], "update-index", "-z", "--add", "--stdin")
-    report(git, commit, excluded.union(ignored(git)), [])
+    add_staged(git, before, index)
+    # Git takes no name that stands for `.git` on another system.
+    report(git, commit, excluded.union(ignored(git), git.paths(*OTHERS)), [])
 
 
 def drain() -> None:

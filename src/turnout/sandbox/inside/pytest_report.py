@@ -5,17 +5,19 @@ before any code of the repository is imported and puts back at the end: a sessio
 meanwhile was started by a test, and lines that others write lack the key. Each line has it beside
 one of `{"started": …}`, `{"id": …, "outcome": …}` and `{"finished": exit status}`.
 
-A test that failed and is then reported as passed gives away whoever rewrites reports. So does, at
-the end, a twin of a test: of the same name, bound to fail, and reported as passed.
+A test that failed and is then reported as passed gives away whoever rewrites reports. So do, at
+the end, twins of a test: of the same name, bound to fail in the ways that tests do, and reported as
+passed.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 import pytest
@@ -26,7 +28,8 @@ __all__ = [
     "NAME",
     "PARENT",
     "Reporter",
-    "must_fail",
+    "failing",
+    "kinds_for",
     "passes",
     "pytest_load_initial_conftests",
     "take_key",
@@ -38,6 +41,13 @@ PARENT = "/tmp"
 """Where a sandbox with walls has its temporary files, whatever a command says."""
 KEY = "key"
 MOST_TWINS = 2_000
+TOLD = "This copy of a test must fail."
+KINDS: tuple[type[BaseException], ...] = (
+    *(pytest.fail.Exception, TypeError, ValueError, AttributeError, KeyError, IndexError),
+    *(NameError, ImportError, NotImplementedError, ZeroDivisionError, RuntimeError, OSError),
+    *(RecursionError, UnicodeDecodeError, StopIteration, TimeoutError, Exception),
+)
+"""What tests fail with beside a plain `AssertionError`."""
 
 
 def take_key(folder: str) -> str:
@@ -52,31 +62,54 @@ def take_key(folder: str) -> str:
     return key
 
 
-def must_fail() -> None:
-    """Fail."""
-    pytest.fail("This copy of a test must fail.", pytrace=False)
+def failing(kind: type[BaseException]) -> Callable[[], None]:
+    """Return a test that fails with an error of this kind."""
+    told = ("ascii", b"", 0, 1, TOLD) if kind is UnicodeDecodeError else (TOLD,)
+
+    def must_fail() -> None:
+        raise kind(*told)
+
+    return must_fail
 
 
-def twin_of(item: pytest.Item) -> pytest.Function:
+def kinds_for(items: int) -> list[list[type[BaseException]]]:
+    """Return how the twins of each of so many tests fail.
+
+    All fail plainly. Few tests have twins of each other kind as well, many one of a kind that
+    nobody can tell before.
+    """
+    first = random.SystemRandom().randrange(len(KINDS))
+    if items * len(KINDS) <= MOST_TWINS // 4:
+        return [[AssertionError, *KINDS]] * items
+    kinds = (KINDS[(first + number) % len(KINDS)] for number in range(items))
+    return [[AssertionError, kind] for kind in kinds]
+
+
+def twin_of(item: pytest.Item, kind: type[BaseException]) -> pytest.Function:
     """Return a test of the same name and file that needs nothing and fails."""
     nodeid = item.nodeid[: -len(f"::{item.name}")] or item.nodeid
     module = pytest.Module.from_parent(item.session, path=item.path, nodeid=nodeid)
     nothing = FuncFixtureInfo((), (), [], {})
     return pytest.Function.from_parent(
-        module, name=item.name, callobj=must_fail, fixtureinfo=nothing
+        module, name=item.name, callobj=failing(kind), fixtureinfo=nothing
     )
 
 
-def passes(item: pytest.Item) -> bool:
-    """Say whether the twin of a test is reported as passed; hooks that cannot take it are no sign.
+def _run_twin(item: pytest.Item, kind: type[BaseException]) -> list[pytest.TestReport]:
+    return runtestprotocol(twin_of(item, kind), log=False, nextitem=None)
+
+
+def passes(item: pytest.Item, kinds: Iterable[type[BaseException]]) -> bool:
+    """Say whether a twin of a test is reported as passed; hooks that cannot take it are no sign.
 
     A hook may raise anything, and pytest catches that for us.
     """
-    run = pytest.CallInfo.from_call(
-        lambda: runtestprotocol(twin_of(item), log=False, nextitem=None), when="call"
-    )
-    reports = [] if run.excinfo else run.result
-    return any(report.when == "call" and report.outcome == "passed" for report in reports)
+    for kind in kinds:
+        run = pytest.CallInfo.from_call(functools.partial(_run_twin, item, kind), when="call")
+        reports = [] if run.excinfo else run.result
+        if any(report.when == "call" and report.outcome == "passed" for report in reports):
+            return True
+    return False
 
 
 class Reporter:
@@ -125,8 +158,9 @@ class Reporter:
         items = [item for item in getattr(session, "items", ()) if item.nodeid in self._passed]
         if len(items) > MOST_TWINS:
             items = random.SystemRandom().sample(items, MOST_TWINS)
-        for item in items:
-            if passes(item):
+        kinds = kinds_for(len(items))
+        for number, item in enumerate(items):
+            if passes(item, kinds[number]):
                 self._write({"id": item.nodeid, "outcome": "forged"})
         self._write({"finished": int(exitstatus)})
         with open(os.path.join(self._folder, KEY), "w", encoding="ascii") as file:

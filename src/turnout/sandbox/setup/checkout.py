@@ -70,8 +70,8 @@ def _checked(result: CommandResult, state_dir: Path) -> CommitFacts:
         if NO_SPACE in result.stderr.decode(errors="replace"):
             raise full_disk(state_dir)
         raise RepositoryError(
-            f"The commit cannot be checked out: {last_words(result)}.",
-            mend="Check the repository with: git fsck.",
+            f"The commit cannot be checked out: {last_words(result).removeprefix('error: ')}.",
+            mend="Check the commit with: git fsck.",
         )
     try:
         facts = CommitFacts.model_validate_json(result.stdout)

@@ -71,6 +71,7 @@ class _Told(BaseModel):
     paths: int
     rules: str
     changed: tuple[str, ...]
+    unreadable: tuple[str, ...]
     all: bool
 
 
@@ -127,7 +128,8 @@ class _Setup:
                 raise _failed(self._command, result)
             await room.sandbox.kill_all()
             plugin = inside_program("pytest_report.py").encode()
-            _check(await room.run("venv.py", "finish", VENV, PROJECT, stdin=plugin))
+            finished = await room.run("venv.py", "finish", VENV, PROJECT, stdin=plugin)
+            _check(finished, f"The set-up command leaves {VENV} unfit for use")
             told = await self._told(room)
             return await self._kept(room, folder, told)
 
@@ -143,11 +145,18 @@ class _Setup:
 
     async def _told(self, room: Room) -> _Told:
         arguments = ("tell", REPO, BASE_GIT, self._beneath.commit, _MEMORY, _LISTING)
-        result = _check(await room.run(_MADE_PY, *arguments, timeout=_LOOK_SECONDS))
+        result = await room.run(_MADE_PY, *arguments, timeout=_LOOK_SECONDS)
+        _check(result, "What the set-up command made cannot be looked at")
         try:
             told = _Told.model_validate_json(result.stdout)
         except ValidationError:
             raise UnfitError("What the set-up command made cannot be read.") from None
+        if told.unreadable:
+            raise UnfitError(
+                f"The set-up command leaves what cannot be read: {_some(told.unreadable)}.",
+                mend="Let it end with the right of the owner to read what it makes: "
+                "chmod -R u+rX PATH.",
+            )
         if not told.all:
             raise UnfitError(
                 "The set-up command makes too much in the workspace.",
@@ -169,15 +178,19 @@ class _Setup:
 def _left_out(changed: Sequence[str]) -> tuple[str, ...]:
     if not changed:
         return ()
-    more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
     told = "The set-up command changes files of the commit; a run sees them unchanged"
-    return (f"{told}: {', '.join(changed[:_SHOWN])}{more}.",)
+    return (f"{told}: {_some(changed)}.",)
 
 
-def _check(result: CommandResult) -> CommandResult:
+def _some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    names = ["".join(c if c.isprintable() else "?" for c in path) for path in paths[:_SHOWN]]
+    return f"{', '.join(names)}{more}"
+
+
+def _check(result: CommandResult, what: str = "The set-up command could not be run") -> None:
     if not result.ok:
-        raise UnfitError(f"The set-up command could not be run: {last_words(result)}.")
-    return result
+        raise UnfitError(f"{what}: {last_words(result)}.")
 
 
 def _failed(command: str, result: CommandResult) -> UnfitError:

@@ -1,5 +1,6 @@
 """The commits that a workspace may know: its base and the ancestors of it, nothing more."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -54,10 +55,27 @@ async def _update_mirror(mirror: Path, source: Source, commit: str) -> None:
         if not done and await _holds(mirror, commit):
             await _git(mirror, "update-ref", kept, commit)
     if done or not await _holds(mirror, kept):
+        if source.local and await _is_partial(source.url):
+            raise _partial(source, commit)
         raise RepositoryError(
             f"{source.shown} does not give commit {commit[:12]}: {done or 'it has no such commit'}",
             mend="Check that the commit and its ancestors are there: git log, git fsck.",
         )
+
+
+async def _is_partial(git_dir: str) -> bool:
+    """Say whether a repository is one that leaves contents with the one that it was cloned from."""
+    asked = ["config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$"]
+    return (await git_here(["--git-dir", git_dir, *asked], timeout=_QUICK)).ok
+
+
+def _partial(source: Source, commit: str) -> RepositoryError:
+    return RepositoryError(
+        f"{source.shown} is a partial clone, without all files of commit {commit[:12]} and of its "
+        "ancestors.",
+        mend=f"Fetch the rest: git -C {shlex.quote(source.shown)} fetch --refetch --no-filter. "
+        "Or name a full clone.",
+    )
 
 
 def _unlock(mirror: Path) -> None:

@@ -11,6 +11,7 @@ from turnout.core.money import Micros
 from turnout.core.service.orders import Once, Order, OrderLimits
 from turnout.core.tasks import SurfaceName, Task
 from turnout.errors import GatewayError, UsageError
+from turnout.gateway.config.tables import shaped
 from turnout.web.runs.callers import Scope
 
 __all__ = ["LimitsIn", "RunIn", "once_of"]
@@ -20,7 +21,15 @@ _KEY: Final = re.compile(rf"[\x21-\x7e]{{1,{_LONGEST_KEY}}}")
 _BASE: Final = re.compile(r"[^\s\x00-\x1f\x7f~^:?*\[\\-][^\s\x00-\x1f\x7f:?*\[\\]{0,254}")
 
 _Line = Annotated[str, Field(min_length=1, max_length=2_000)]
-_Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:=-]{0,99}$")]
+_LABEL: Final = r"[A-Za-z0-9][A-Za-z0-9._/:=-]{0,99}"
+_Label = Annotated[
+    str,
+    shaped(
+        _LABEL,
+        "at most 100 letters, digits and `. _ / : = -`, the first of them a letter or a digit",
+    ),
+    Field(json_schema_extra={"pattern": f"^{_LABEL}$"}),
+]
 
 
 class LimitsIn(BaseModel):

@@ -1,6 +1,6 @@
 """The routes of `/runs`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from turnout.core.ids import RunId, ToolCallId
 from turnout.core.runs import Outcome, RunState
-from turnout.core.service.orders import Answer, RunFilter
+from turnout.core.service.orders import Answer, OrderedRun, RunFilter
 from turnout.core.service.repositories import RepositoryBook
 from turnout.core.tasks import SurfaceName
-from turnout.errors import ConflictError, GatewayError
+from turnout.errors import ConflictError, GatewayError, RepositoryError, UsageError
 from turnout.gateway.admin.errors import REFUSALS
 from turnout.gateway.exchange import Caller
 from turnout.runs.durable.ports import RunDesk
@@ -46,6 +46,14 @@ _OVER: Final[dict[str, Any]] = {
 }
 
 
+async def _take_any(repository: str, base: str) -> None:
+    """Leave the base to whoever works on the order."""
+
+
+def _tell_nobody(run: OrderedRun) -> None:
+    """Let it pass."""
+
+
 def _may_use_any(caller: Caller, policy: str | None) -> None:
     """Leave the policies to the gateway."""
 
@@ -59,6 +67,10 @@ class RunParts:
     streams: Streams = field(default_factory=Streams)
     check_policy: Callable[[Caller, str | None], None] = _may_use_any
     """Raises what the gateway would refuse the policy of a run with."""
+    check_base: Callable[[str, str], Awaitable[None]] = _take_any
+    """Raises `RepositoryError` for a base that a repository of the book is known not to have."""
+    ordered: Callable[[OrderedRun], None] = _tell_nobody
+    """Is told of each new run, and must not wait."""
     surface: SurfaceName = "guide"
     """Where an order names none."""
 
@@ -83,7 +95,7 @@ def runs_router(parts: RunParts) -> APIRouter:
     """Return the routes; each sees the runs of one project alone."""
     router = APIRouter(prefix="/runs", tags=["runs"], responses=REFUSALS)
     _add_orders(router, parts)
-    _add_decisions(router, parts.desk)
+    _add_decisions(router, parts)
     _add_records(router, parts.desk)
     _add_events(router, parts.desk, parts.streams)
     return router
@@ -104,12 +116,18 @@ def _add_orders(router: APIRouter, parts: RunParts) -> None:
         The same `Idempotency-Key` with the same body stands for the same run, with another body
         it is a conflict (409).
         """
-        parts.repositories.check(body.repo)
+        with _wrong_field("repo"):
+            parts.repositories.check(body.repo)
         parts.check_policy(scope.caller, body.policy)
         once = once_of(idempotency_key, body)
+        with _wrong_field("base"):
+            order = body.order(scope, parts.surface)
+            await parts.check_base(body.repo, body.base)
         with _conflicts_as("idempotency_conflict"):
-            submitted = await desk.submit(body.order(scope, parts.surface), once)
+            submitted = await desk.submit(order, once)
         run = submitted.run
+        if submitted.created:
+            parts.ordered(run)
         response.status_code = 201 if submitted.created else 200
         response.headers["location"] = f"/v1/runs/{run.run_id}"
         return RunOut.of(run)
@@ -135,7 +153,9 @@ def _add_orders(router: APIRouter, parts: RunParts) -> None:
         return RunDetail.with_record(run, await desk.entries(scope.project, run_id))
 
 
-def _add_decisions(router: APIRouter, desk: RunDesk) -> None:
+def _add_decisions(router: APIRouter, parts: RunParts) -> None:
+    desk = parts.desk
+
     @router.post("/{run_id}/cancel")
     async def cancel_run(run_id: _RunPath, scope: MemberDep) -> RunOut:
         """Stop a run after the step under way; one that has ended stays as it is."""
@@ -146,6 +166,7 @@ def _add_decisions(router: APIRouter, desk: RunDesk) -> None:
         """Order a run that has ended again, charged to this key."""
         with _conflicts_as("run_not_ended"):
             run = await desk.retry(scope.project, run_id, scope.caller.key)
+        parts.ordered(run)
         response.headers["location"] = f"/v1/runs/{run.run_id}"
         return RunOut.of(run)
 
@@ -217,6 +238,16 @@ def _add_events(router: APIRouter, desk: RunDesk, streams: Streams) -> None:
         if run.state == "ended" and not await desk.entries(scope.project, run_id, after=place):
             return Response(status_code=204)
         return streams.of(desk.follow(scope.project, run_id, after=place))
+
+
+@contextmanager
+def _wrong_field(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (RepositoryError, UsageError) as error:
+        raise GatewayError(
+            error.message, status=400, code="invalid_request", mend=error.mend, param=name
+        ) from error
 
 
 @contextmanager

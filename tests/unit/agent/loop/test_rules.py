@@ -68,13 +68,17 @@ async def test_polling_whose_output_changes_lives() -> None:
 
 
 @pytest.mark.cases
-async def test_failing_in_one_way_over_and_over_is_stuck() -> None:
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [Call("edit_file", {"path": "a.py", "old": f"no {n}", "new": "y"}) for n in range(8)],
+        [Call(f"look_{'abcdefgh'[n] * n}", {}) for n in range(8)],
+    ],
+    ids=["one tool", "tools that there are not"],
+)
+async def test_failing_in_one_way_over_and_over_is_stuck(calls: list[Call]) -> None:
     """Whatever is asked for each time: five failures bring a nudge, a sixth the end."""
-    edits = [
-        Turn(calls=(Call("edit_file", {"path": "a.py", "old": f"no {n}", "new": "y"}),))
-        for n in range(8)
-    ]
-    client = ScriptedModelClient(*edits)
+    client = ScriptedModelClient(*(Turn(calls=(call,)) for call in calls))
     run = await SHELL.work(client)
     assert run.end.outcome == "stuck"
     assert len(client.asked("act")) == 6

@@ -52,6 +52,11 @@ def test_a_patch_is_read_however_it_is_wrapped(diff: str) -> None:
         (b"a\nb", "-b\n\\ No newline at end of file\n+c\n", b"a\nc\n"),
         (b"a\nb\n", "-b\n+c\n\\ No newline at end of file\n", b"a\nc"),
         (b"a\r\nb\nc\r\n", "-b\n+z\n", b"a\r\nz\nc\r\n"),
+        (b"a\nb\nc\n", " a\r\n-b\r\n+B\r\n+X\r\n c\r\n", b"a\nB\nX\nc\n"),
+        (b"a\r\nb\nc\n", " a\r\n-b\r\n+B\r\n c\r\n", b"a\r\nB\nc\n"),
+        (b"a\nb", " a\r\n-b\r\n+B\r\n", b"a\nB"),
+        (b"\ta\n\tb\n", " a\r\n-b\r\n+B\r\n", b"\ta\n\tB\n"),
+        (b"a\nb\n", "-b\n+B\r\n", b"a\nB\r\n"),
         (b"a\n\xe9\n", "-a\n+b\n", b"b\n\xe9\n"),
         (b"# caf\xe9\na\n", " # caf\\xe9\n-a\n+b\n", b"# caf\xe9\nb\n"),
         (b"# caf\xe9 a\n", "-# caf\\xe9 a\n+# caf\\xe9 b\n", b"# caf\xe9 b\n"),
@@ -64,6 +69,43 @@ def test_lines_outside_the_change_stay(before: bytes, body: str, expected: bytes
     assert after(before, f"{HEAD}@@ -1 +1 @@\n{body}") == expected
 
 
+@pytest.mark.parametrize(
+    ("counts", "names", "files"),
+    [
+        ("-1,2 +1,2", ("x", "y"), 1),
+        ("-1,3 +1,4", ("x", "y"), 2),
+        ("-1 +1", ("x", "y"), 2),
+        ("-1,2 +1,2", ("a/x", "b/x"), 2),
+        ("-1,2 +1,2", ("x", "x"), 2),
+        ("-1,2 +1,2", ("/dev/null", "x"), 2),
+    ],
+)
+def test_lines_like_a_header_are_content_where_a_hunk_lacks_them(
+    counts: str, names: tuple[str, str], files: int
+) -> None:
+    """A comment that begins with dashes is changed; names of one file begin another section."""
+    diff = f"@@ {counts} @@\n-q\n+Q\n--- {names[0]}\n+++ {names[1]}\n@@ -8 +8 @@\n-s\n+S\n"
+    patches = parse_patch(HEAD + diff)
+    assert len(patches) == files
+    if files == 1:
+        assert patched(b"q\n-- x\nr\ns\n", patches[0]).data == b"Q\n++ y\nr\nS\n"
+
+
+def test_a_hunk_of_nothing_but_lines_like_a_header_has_them() -> None:
+    """Whatever its counts say; the next hunk follows."""
+    diff = "@@ -1,7 +1,9 @@\n--- x\n+++ y\n@@ -2 +2 @@\n-s\n+S\n"
+    assert after(b"-- x\ns\n", HEAD + diff) == b"++ y\nS\n"
+
+
+def test_a_header_after_a_move_of_other_names_begins_another_file() -> None:
+    """The move is kept."""
+    moved = "diff --git a/f b/g\nsimilarity index 100%\nrename from f\nrename to g\n"
+    patches = parse_patch(moved + "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+new\n")
+    assert [(one.old, one.new) for one in patches] == [("f", "g"), (None, "f")]
+    (one,) = parse_patch(moved + "--- a/f\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n")
+    assert (one.old, one.new, len(one.hunks)) == ("f", "g", 1)
+
+
 @pytest.mark.cases
 @pytest.mark.parametrize(
     ("diff", "hint"),
@@ -72,6 +114,7 @@ def test_lines_outside_the_change_stay(before: bytes, body: str, expected: bytes
         (HEAD + "@@ -9,1 +9,1 @@\n-    pass\n+    return 1\n", "occur 2 times (from lines 2, 5)"),
         (HEAD + "@@ -1 +1 @@\n-    pas\n+    return 1\n", "closest region, from line 2"),
         (HEAD + "@@ -1 +1 @@\n def f():\n-    pass\nreturn 1\n+x\n", "belongs to no hunk"),
+        (HEAD + "@@ -1 +1 @@\n-    pass\n+    x\n\nIt:\n- mends x\n", "put a fence"),
         (HEAD + "@@ -1 +1 @@\n def f():\n", "no change"),
         ("I changed x.py for you.", "no change"),
         ("--- a/y.py\n+++ b/y.py\n-a\n+b\n" + HEAD + "@@ -1 +1 @@\n-a\n", "no hunk follows"),

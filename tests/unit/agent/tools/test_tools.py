@@ -14,7 +14,7 @@ from turnout.agent.tools.surfaces import SURFACES
 from turnout.core.ids import RunId
 from turnout.core.runs import Connection
 from turnout.errors import ToolError
-from turnout.sandbox.base import CommandResult, ExitReason
+from turnout.sandbox.base import Blob, CommandResult, ExitReason
 from turnout.testing.sandbox import FakeFile, ScriptedSandbox, result
 
 BRIEF = Brief(RunId("run-1"), "Fix it.", "guide", "pytest", None, ("tests/test_a.py",))
@@ -76,6 +76,23 @@ async def test_what_cannot_be_read_is_explained(path: str, hint: str) -> None:
     with pytest.raises(ToolError) as refused:
         await call(workspace(), ReadFile(), path=path)
     assert hint in str(refused.value)
+
+
+class Shut(ScriptedSandbox):
+    """A sandbox with a link that leads nowhere."""
+
+    async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> Blob:
+        """Read anything else."""
+        if path == "out":
+            raise ToolError("`out` leads out of the workspace.")
+        return await super().read(path, offset=offset, limit=limit)
+
+
+async def test_a_path_is_not_what_was_meant_by_itself() -> None:
+    """What is listed and cannot be read is no mend for its own name."""
+    with pytest.raises(ToolError) as refused:
+        await call(Shut({"out": "", "outer": ""}), ReadFile(), path="out")
+    assert refused.value.mend == "Did you mean `outer`?"
 
 
 @pytest.mark.cases
@@ -226,6 +243,51 @@ async def test_a_patch_of_what_tools_do_not_change_is_refused(diff: str, hint: s
         diff += "*** Update File: src/empty.py\n+x\n"
     with pytest.raises(ToolError, match=hint):
         await call(sandbox, ApplyPatch(), diff=diff)
+    assert sandbox.files == before
+
+
+MOVED = "*** Update File: bin/run.sh\n*** Move to: bin/go.sh\n"
+MADE = "*** Add File: bin/run.sh\n+new\n"
+SWAPPED = MOVED.replace("bin/go.sh", "src/a.py") + (
+    "*** Update File: src/a.py\n*** Move to: bin/run.sh\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("diff", "expected"),
+    [
+        (MOVED + MADE, {"bin/go.sh": b"echo a\n", "bin/run.sh": b"new\n"}),
+        (MADE + MOVED, {"bin/go.sh": b"echo a\n", "bin/run.sh": b"new\n"}),
+        ("*** Delete File: bin/run.sh\n" + MADE, {"bin/run.sh": b"new\n"}),
+        (SWAPPED, {"bin/run.sh": b"def f():\n    return 1\n", "src/a.py": b"echo a\n"}),
+    ],
+)
+async def test_a_path_that_one_section_frees_may_be_filled_by_another(
+    diff: str, expected: dict[str, bytes]
+) -> None:
+    """In either order; two names may be swapped, and a new file has no old mode."""
+    sandbox = workspace()
+    await call(sandbox, ApplyPatch(), diff=f"*** Begin Patch\n{diff}")
+    assert {path: sandbox.files[path].data for path in expected} == expected
+    if "new" in diff:
+        assert sandbox.files["bin/run.sh"].mode == 0o644
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        MOVED + MADE + "*** Update File: src/a.py\n*** Move to: bin/run.sh\n",
+        MOVED + "*** Update File: bin/run.sh\n-echo a\n+echo b\n",
+        MOVED + "*** Delete File: bin/run.sh\n",
+        MOVED + MOVED.replace("go", "be"),
+    ],
+)
+async def test_sections_that_want_different_things_of_a_path_are_refused(diff: str) -> None:
+    """Which of them was meant cannot be known."""
+    sandbox = workspace()
+    before = dict(sandbox.files)
+    with pytest.raises(ToolError, match="two sections"):
+        await call(sandbox, ApplyPatch(), diff=f"*** Begin Patch\n{diff}")
     assert sandbox.files == before
 
 

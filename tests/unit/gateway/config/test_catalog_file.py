@@ -131,6 +131,25 @@ def test_what_is_left_out_is_unknown() -> None:
     assert parse(toml, Price(1, 2)).deployments[0].price == Price(1, 2)
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["sk-1234567890", "gsk_abcdefghijklmnop", "AKIAABCDEFGHIJKLMNOP", f"{'ab12' * 10}", "a b"],
+)
+def test_a_key_in_place_of_its_variable_is_refused_and_never_printed(key: str) -> None:
+    """What was pasted at the wrong place must not end up in a log too."""
+    with pytest.raises(ConfigError, match="must name the variable that holds the key") as refusal:
+        parse(f'{PROVIDER}api_key_env = "{key}"')
+    assert key not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["ACME_KEY", "acme_key_2", "_K", "SK_OF_TEAM_2_FOR_EVERYTHING_ELSE"]
+)
+def test_what_names_a_variable_is_taken(name: str) -> None:
+    """However it is written."""
+    assert parse(f'{PROVIDER}api_key_env = "{name}"').providers["acme"].unset_key == name
+
+
 def test_other_tables_are_not_this_rooms_business() -> None:
     """The whole file may be handed in."""
     assert parse("[policy]\n[agent]\n") == Catalog()
@@ -191,7 +210,7 @@ ROW = f'{PROVIDER}[[deployments]]\nmodel = "m"\nprovider = "acme"\n'
         ('[providers.a]\nbase_url = "https://k@a.test"', "must hold no key", ""),
         (f"{PROVIDER}idle_timeout = 0", "`providers.acme.idle_timeout` must be greater", ""),
         (f"{PROVIDER}idle_timeout = inf", "`providers.acme.idle_timeout`", ""),
-        (ROW.replace('"acme"', '"acne"'), "`deployments[0].provider` names 'acne'", "`acme`?"),
+        (ROW.replace('"acme"', '"acne"'), "`deployments[0].provider` names `acne`", "`acme`?"),
         (f"{ROW}contextwindow = 1", "`deployments[0].contextwindow`", "`context_window`?"),
         (f'{ROW}tools = "yes"', "`deployments[0].tools` is 'yes'.", "'confirmed', 'absent'"),
         (f'{ROW}price = {{input_usd = "1"}}', "`deployments[0].price.output_usd` is missing", ""),
@@ -219,7 +238,7 @@ ROW = f'{PROVIDER}[[deployments]]\nmodel = "m"\nprovider = "acme"\n'
             "`deployments[0].price.tiers` must go up",
             "",
         ),
-        ("providers = 3", "`providers` must be a valid dictionary.", ""),
+        ("providers = 3", "`providers` must be a table.", ""),
     ],
 )
 def test_a_wrong_key_is_named_with_its_mend(toml: str, message: str, mend: str) -> None:

@@ -105,6 +105,21 @@ async def test_an_old_result_is_asked_again() -> None:
         assert len(server.probes) == 2 * asked
 
 
+async def test_a_model_that_was_found_wanting_is_asked_again_soon() -> None:
+    """Its server may have been started anew with what it lacked."""
+    store, clock = MemoryProbesStore(), FrozenClock()
+    async with ScriptedModelServer() as server:
+        what = catalog(server.base_url)
+        provider = what.providers[ProviderName("env")]
+        failed = ProbeResult(UNSURE.id, clock.now(), "absent", False, False, True, "No call.")
+        await keep_result(store, provider, UNSURE, failed)
+        again = await settled(what, store, clock)
+        assert (again.results[0].tools, server.probes) == ("absent", [])
+        clock.advance(timedelta(minutes=11).total_seconds())
+        found = await settled(what, store, clock)
+    assert found.results[0].tools == "confirmed"
+
+
 async def test_an_examination_outlives_the_probe_that_it_came_with() -> None:
     """The three short calls that are made again after a month do not take its figures away."""
     store, clock = MemoryProbesStore(), FrozenClock()

@@ -66,4 +66,5 @@ def test_a_model_without_tools_is_to_be_replaced() -> None:
     result = ProbeResult(DeploymentId("env/m"), at, "absent", False, False, True, "None called.")
     error = no_tool_support(result, ENV)
     assert error.message == "env/m cannot call tools: None called."
-    assert error.mend == "Choose a model with tool support in LLM_MODEL."
+    assert error.mend.startswith("Choose a model with tool support in LLM_MODEL.")
+    assert "turnout models probe" in error.mend

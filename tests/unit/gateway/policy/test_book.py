@@ -89,16 +89,6 @@ async def test_the_store_wins_over_the_file() -> None:
     assert book.policy("mine") == Policy(name="mine")
 
 
-async def test_every_policy_is_adjusted_before_it_is_used() -> None:
-    """Those of the file and those of the store."""
-    store = MemoryPoliciesStore()
-    await store.add([revision(1)])
-    book = PolicyBook([Policy()], store, adjust=lambda p: Policy(p.name, allow_unpriced=True))
-    await book.refresh()
-    assert all(policy.allow_unpriced for policy in book.policies())
-    assert len(book.policies()) == 2
-
-
 class UnreadableStore(MemoryPoliciesStore):
     """Cannot be read until it is mended."""
 

@@ -100,9 +100,21 @@ def test_text_is_text_where_no_tool_may_be_called() -> None:
         assert repair_reply(body("stop", text=FENCED), asked, TEXTUAL).repairs == ()
 
 
-def test_fenced_json_is_text_where_the_catalog_does_not_say_so() -> None:
-    """A model that calls natively may quote a call."""
-    assert repair_reply(body("stop", text=FENCED), REQUEST, PLAIN).repairs == ()
+@pytest.mark.cases
+@pytest.mark.parametrize(
+    "said",
+    [
+        FENCED,
+        '{"name": "look", "arguments": {"path": "a"}}',
+        '<tool_call>{"name": "look", "arguments": {"path": "a"}}</tool_call>',
+        "<function=look><parameter=path>a</parameter></function>",
+        '[TOOL_CALLS]look[ARGS]{"path": "a"}',
+    ],
+)
+def test_a_call_in_the_text_is_text_where_the_catalog_does_not_say_so(said: str) -> None:
+    """A model that calls natively may show one, even as all that it says."""
+    assert repair_reply(body("stop", text=said), REQUEST, PLAIN).repairs == ()
+    assert len(calls_of(repair_reply(body("stop", text=said), REQUEST, TEXTUAL).body)) == 1
 
 
 @pytest.mark.cases

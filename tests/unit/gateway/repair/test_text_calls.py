@@ -39,31 +39,11 @@ UNMARKED = [
 
 
 @pytest.mark.cases
-@pytest.mark.parametrize("text", MARKED)
-def test_a_marked_call_that_is_the_whole_text_is_a_call(text: str) -> None:
-    """No catalog has to say so."""
-    assert find_calls(text, DECLARED, expected=False).calls == (CALL,)
-
-
 @pytest.mark.parametrize("text", [*MARKED, *UNMARKED])
-def test_an_expected_call_is_found_in_every_form(text: str) -> None:
-    """Where the catalog says so, every known way of writing counts."""
-    found = find_calls(text, DECLARED, expected=True)
+def test_a_call_is_found_in_every_form(text: str) -> None:
+    """Every known way of writing counts."""
+    found = find_calls(text, DECLARED)
     assert (found.calls, found.rest) == ((CALL,), "")
-
-
-@pytest.mark.parametrize("text", UNMARKED)
-def test_json_is_no_call_unless_it_is_expected(text: str) -> None:
-    """A model may answer with JSON."""
-    found = find_calls(text, DECLARED, expected=False)
-    assert (found.calls, found.rest) == ((), text)
-
-
-@pytest.mark.parametrize("text", MARKED)
-def test_a_call_quoted_in_prose_is_prose(text: str) -> None:
-    """Words around a mark make it an example."""
-    prose = f"A model would answer: {text}"
-    assert find_calls(prose, DECLARED, expected=False).calls == ()
 
 
 @pytest.mark.cases
@@ -76,23 +56,23 @@ def test_a_call_quoted_in_prose_is_prose(text: str) -> None:
         f"You wrote:\n> ```json\n> {JSON}\n> ```",
     ],
 )
-def test_a_quotation_is_no_call_even_where_calls_are_expected(text: str) -> None:
+def test_a_quotation_is_no_call(text: str) -> None:
     """A model that talks about a call does not make one."""
-    found = find_calls(text, DECLARED, expected=True)
+    found = find_calls(text, DECLARED)
     assert (found.calls, found.rest) == ((), text)
 
 
 def test_several_calls_after_marks_of_their_own_are_several() -> None:
     """The newer form has one mark for each."""
     text = '[TOOL_CALLS]look[ARGS]{"path": "a.py"}[TOOL_CALLS]finish[ARGS]{}'
-    found = find_calls(text, DECLARED, expected=False)
+    found = find_calls(text, DECLARED)
     assert found.calls == (CALL, TextCall("finish", "{}"))
 
 
-def test_prose_around_an_expected_call_is_kept() -> None:
+def test_prose_around_a_call_is_kept() -> None:
     """What the model said besides is its text."""
     text = f"I look first.\n```json\n{JSON}\n```\nThen:\n```json\n{JSON}\n```\nDone."
-    found = find_calls(text, DECLARED, expected=True)
+    found = find_calls(text, DECLARED)
     assert found.calls == (CALL, CALL)
     assert found.rest == "I look first.\n\nThen:\n\nDone."
 
@@ -116,21 +96,21 @@ def test_prose_around_an_expected_call_is_kept() -> None:
 )
 def test_what_is_cut_undeclared_or_no_object_is_no_call(text: str) -> None:
     """Nothing is guessed, and the text stays."""
-    found = find_calls(text, DECLARED, expected=True)
+    found = find_calls(text, DECLARED)
     assert (found.calls, found.rest) == ((), text)
 
 
 def test_parameters_take_the_type_of_their_schema() -> None:
     """A string stays as written, a number becomes one."""
     text = "<function=look><parameter=path>42</parameter><parameter=lines>42</parameter></function>"
-    (call,) = find_calls(text, DECLARED, expected=False).calls
+    (call,) = find_calls(text, DECLARED).calls
     assert json.loads(call.arguments) == {"path": "42", "lines": 42}
 
 
 def test_a_line_end_inside_a_string_is_forgiven() -> None:
     """Small models write it raw."""
     text = '<tool_call>{"name": "look", "arguments": {"path": "a\nb"}}</tool_call>'
-    (call,) = find_calls(text, DECLARED, expected=False).calls
+    (call,) = find_calls(text, DECLARED).calls
     assert json.loads(call.arguments) == {"path": "a\nb"}
 
 
@@ -149,7 +129,7 @@ def test_a_line_end_inside_a_string_is_forgiven() -> None:
 def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
     """A mark repeated without end neither hangs nor fails."""
     text = piece * (400_000 // len(piece))
-    assert find_calls(f"x{text}x", DECLARED, expected=True).calls == ()
+    assert find_calls(f"x{text}x", DECLARED).calls == ()
 
 
 @given(
@@ -160,7 +140,7 @@ def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
 def test_arguments_survive_the_way_through_text(arguments: dict[str, object], style: str) -> None:
     """What was written is what is read, and can be sent on as UTF-8."""
     written = style % json.dumps({"name": "finish", "arguments": arguments})
-    (call,) = find_calls(written, DECLARED, expected=True).calls
+    (call,) = find_calls(written, DECLARED).calls
     assert json.loads(call.arguments) == arguments
     assert call.arguments.encode()
 

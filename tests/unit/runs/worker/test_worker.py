@@ -380,6 +380,43 @@ async def test_a_defect_of_a_strategy_loses_nothing() -> None:
     assert room.driver.boxes[-1].did[-1] == "close"
 
 
+UNSTARTED = report_of(exit_code=127, found=False, output="sh: 1: pytes: not found\n")
+
+
+async def test_a_test_command_that_was_named_and_is_not_there_ends_a_run_before_any_model() -> None:
+    """A misspelled one must not pass for a repository without tests."""
+    room = Room(suite=Suite([UNSTARTED]))
+    with pytest.raises(UnfitError, match=r"`pytest -q` was not found .* sh: 1: pytes: not found"):
+        await room.run(Task("fix", "/r", test_command="pytes -q"))
+    assert room.agent.briefs == []
+    assert room.types[-1] == "run_ended"
+
+
+@pytest.mark.parametrize("code", [1, 127])
+async def test_a_named_test_command_whose_tests_were_heard_was_started(code: int) -> None:
+    """Whatever its exit status says."""
+    failing = report_of(["t.py::a"], ["t.py::b"], exit_code=code)
+    room = Room(suite=Suite([failing, PASSING]))
+    result = await room.run(Task("fix", "/r", test_command="pytest -q"))
+    assert result.verdict.name == "resolved"
+
+
+async def test_a_detected_test_command_that_is_not_there_is_a_warning_with_its_mend() -> None:
+    """The repository did not ask for it in so many words."""
+    result = await Room(suite=Suite([UNSTARTED, UNSTARTED])).run()
+    assert result.verdict.name == "no_tests"
+    assert "--test-command" in result.verdict.detail
+    assert any("was not found" in text and "--test-command" in text for text in result.warnings)
+
+
+async def test_a_set_up_command_that_worked_is_told_of() -> None:
+    """Once, before anything else is done with what it made."""
+    room = Room()
+    await room.run(replace(TASK, setup="make deps"))
+    assert room.types[1:3] == ["notice", "workspace_ready"]
+    assert room.entries[1].event == Notice("Set up with `make deps`.")
+
+
 async def test_a_set_up_command_that_fails_ends_a_run_before_any_model_call() -> None:
     """The base is made with it, and nothing of the agent has begun."""
     error = UnfitError("The set-up command `make` failed with exit status 2.")

@@ -1,4 +1,5 @@
 import asyncio
+import shlex
 import stat
 
 import pytest
@@ -71,6 +72,21 @@ async def test_a_commit_that_the_source_does_not_have_is_an_error(repository, tm
     with pytest.raises(RepositoryError, match="commit 012345678901:") as caught:
         await fetch_history(source, "0123456789" * 4, tmp_path / "state")
     assert "git log" in caught.value.mend
+
+
+@pytest.mark.parametrize("more", [[], ["--no-checkout"], ["--bare"]])
+async def test_a_partial_clone_is_told_as_such_until_it_is_whole(repository, tmp_path, more):
+    """The rest is with another repository, which is not asked; the mend fetches it."""
+    repository.git("config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "a part"
+    repository.git("clone", "-q", "--filter=blob:none", *more, f"file://{repository}", str(clone))
+    source = await locate(str(clone))
+    with pytest.raises(RepositoryError, match="partial clone") as caught:
+        await fetch_history(source, repository.head, tmp_path / "state")
+    command = caught.value.mend.removeprefix("Fetch the rest: git ").partition(". Or")[0]
+    repository.git(*shlex.split(command))
+    history = await fetch_history(source, repository.head, tmp_path / "state")
+    assert TinyRepository(history, bare=True).git("show", "main:a.txt") == "2"
 
 
 async def test_nothing_that_the_source_configures_is_run_by_a_fetch(repository, tmp_path):

@@ -11,10 +11,12 @@ from turnout.gateway.catalog import Catalog
 from turnout.gateway.dialog.conversation import Shape
 from turnout.gateway.evidence import Sight
 from turnout.gateway.exchange import InferenceRequest, UpstreamError
+from turnout.gateway.measure.unavailable import ENVIRONMENT_PROVIDER
 from turnout.gateway.stages.attempts.refusals import is_refusal
 
 __all__ = ["Failure", "Limits", "Try", "client_error", "next_try", "try_order"]
 
+_OF_ENVIRONMENT = "Check LLM_API_KEY, and that LLM_BASE_URL and LLM_MODEL are meant."
 _OUR_FAULT = frozenset({401, 402, 403, 404})
 """Statuses by which a provider refuses our key, our account or our name for the model."""
 
@@ -146,7 +148,9 @@ def client_error(failure: Failure, heard: Shape = "chat") -> GatewayError | Upst
             f"{failure.deployment} refuses this gateway with status {status}.",
             status=502,
             code="provider_refused",
-            mend="Check the provider's key, its account, and the deployment's upstream name.",
+            mend=_OF_ENVIRONMENT
+            if failure.deployment.startswith(f"{ENVIRONMENT_PROVIDER}/")
+            else "Check the provider's key, its account, and the deployment's upstream name.",
         )
     shown = _shown_status(error, heard)
     if error.body is not None:

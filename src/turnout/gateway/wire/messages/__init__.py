@@ -87,9 +87,8 @@ class MessagesShape:
         self, body: JsonObject, request: InferenceRequest, deployment: Deployment
     ) -> ReadReply:
         """Return a whole answer; `UpstreamError` where it is none."""
-        may_call = bool(request.tools) and request.tool_choice != "none"
-        tools = as_objects(request.body.get("tools")) if may_call else []
-        return read_message(body, tools, expected=deployment.calls_in_text)
+        in_text = self.needs_whole(request, deployment)
+        return read_message(body, as_objects(request.body.get("tools")) if in_text else [])
 
     def reader(self, request: InferenceRequest, deployment: Deployment) -> StreamReader:
         """Return what understands a streamed answer."""

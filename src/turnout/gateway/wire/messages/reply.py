@@ -21,13 +21,10 @@ from turnout.gateway.wire.report import write_report
 __all__ = ["read_message", "shows_thoughts", "write_message"]
 
 
-def read_message(
-    body: JsonObject, tools: Sequence[JsonObject] = (), *, expected: bool = False
-) -> ReadReply:
+def read_message(body: JsonObject, tools_in_text: Sequence[JsonObject] = ()) -> ReadReply:
     """Return an upstream's answer, its calls mended; `UpstreamError` where it is none.
 
-    Calls of `tools` are read from the text where there are none; `expected`: the server is known
-    to leave them there.
+    Where it has none, those of `tools_in_text` are read from the text.
     """
     if body.get("type") == "error" or body.get("error"):
         raise in_band(body, "messages")
@@ -36,8 +33,8 @@ def read_message(
     mends: dict[str, None] = {}
     blocks = _mended(as_objects(body.get("content")), mends)
     called = any(block.get("type") == "tool_use" for block in blocks)
-    if tools and not called:
-        blocks = _read_from_text(blocks, tools, mends, expected=expected)
+    if tools_in_text and not called:
+        blocks = _read_from_text(blocks, tools_in_text, mends)
         called = any(block.get("type") == "tool_use" for block in blocks)
     said = as_text(body.get("stop_reason")) or "end_turn"
     reason = agreed_reason(said, called=called)
@@ -141,15 +138,11 @@ def _mended(blocks: Sequence[JsonObject], mends: dict[str, None]) -> list[JsonOb
 
 
 def _read_from_text(
-    blocks: Sequence[JsonObject],
-    tools: Sequence[JsonObject],
-    mends: dict[str, None],
-    *,
-    expected: bool,
+    blocks: Sequence[JsonObject], tools: Sequence[JsonObject], mends: dict[str, None]
 ) -> list[JsonObject]:
     text = "".join(as_text(b.get("text")) for b in blocks if b.get("type") == "text")
     declared = {as_text(tool.get("name")): as_object(tool.get("input_schema")) for tool in tools}
-    found = find_calls(text, declared, expected=expected)
+    found = find_calls(text, declared)
     if not found.calls:
         return list(blocks)
     mends["calls read from the text"] = None

@@ -169,18 +169,17 @@ def _with_text_calls(
     mends: dict[str, None],
 ) -> list[JsonObject]:
     """Return the items with calls that the server left in the text as calls."""
-    if any(kind(item) in CALLS for item in items):
+    if any(kind(i) in CALLS for i in items) or not needs_whole_reply(request, deployment):
         return items
     declared = {
         as_text(tool.get("name")): as_object(tool.get("parameters"))
         for tool in as_objects(request.body.get("tools"))
         if tool.get("type") == "function"
     }
-    expected = needs_whole_reply(request, deployment)
     mended: list[JsonObject] = []
     for item in items:
         text = "".join(part.text for part in parts_of(item) if isinstance(part, Text))
-        found = find_calls(text, declared, expected=expected)
+        found = find_calls(text, declared)
         if kind(item) != "message" or not found.calls:
             mended.append(item)
             continue

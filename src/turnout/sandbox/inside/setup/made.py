@@ -31,9 +31,11 @@ __all__ = [
     "looks",
     "made",
     "main",
+    "may_read",
     "recalled",
     "remember",
     "rule",
+    "shown",
     "tell",
     "tracked",
 ]
@@ -78,13 +80,17 @@ class Made(NamedTuple):
     tops: list[bytes]
     """Uppermost folders, with a slash at the end, and files that have nothing of the commit."""
     complete: bool
+    unreadable: list[bytes]
+    """Files that are new, and folders, that their owner may not read."""
 
 
 def everything(root: bytes) -> Iterator[Entry]:
-    """Yield what is in the workspace, folders before what they hold."""
+    """Yield what is in the workspace, folders before what they hold, as far as it can be read."""
     waiting = [b""]
     while waiting:
         folder = waiting.pop()
+        if not may_read(root, folder, is_folder=True):
+            continue
         for name in sorted(os.listdir(os.path.join(root, folder))):
             if name in PASSED_OVER:
                 continue
@@ -94,6 +100,11 @@ def everything(root: bytes) -> Iterator[Entry]:
                 waiting.append(path)
             if entry.is_folder or entry.is_file:
                 yield entry
+
+
+def may_read(root: bytes, path: bytes, *, is_folder: bool) -> bool:
+    """Say whether a regular file, or a folder with what it holds, can be read."""
+    return os.access(os.path.join(root, path), os.R_OK | (os.X_OK if is_folder else 0))
 
 
 def looks(entry: Entry) -> bytes:
@@ -149,8 +160,12 @@ def made(root: bytes, known: Collection[bytes], before: dict[bytes, bytes]) -> M
             folders.add(path)
     paths: list[bytes] = []
     tops: list[bytes] = []
+    unreadable = [] if may_read(root, b"", is_folder=True) else [b"."]
     size = 0
     for entry in everything(root):
+        is_new = entry.path not in known and not stat.S_ISLNK(entry.facts.st_mode)
+        if is_new and not may_read(root, entry.path, is_folder=entry.is_folder):
+            unreadable.append(entry.path)
         if entry.path in known or (entry.is_folder and entry.path in folders):
             continue
         above = entry.path.rpartition(b"/")[0]
@@ -160,8 +175,8 @@ def made(root: bytes, known: Collection[bytes], before: dict[bytes, bytes]) -> M
             paths.append(entry.path)
             size += entry.facts.st_size
         if len(paths) > MOST_PATHS or len(tops) > MOST_RULES or size > MOST_BYTES:
-            return Made([], [], complete=False)
-    return Made(paths, tops, complete=True)
+            return Made([], [], complete=False, unreadable=unreadable)
+    return Made(paths, tops, complete=True, unreadable=unreadable)
 
 
 def changed(root: bytes, known: dict[bytes, bytes], before: dict[bytes, bytes]) -> Iterator[bytes]:
@@ -185,17 +200,23 @@ def rule(top: bytes) -> str:
     return "/" + SPECIAL.sub(rb"\\\g<0>", top).decode(errors="replace") + "\n"
 
 
+def shown(paths: list[bytes]) -> list[str]:
+    """Return paths as texts that any encoding takes."""
+    return [path.decode(errors="backslashreplace") for path in paths]
+
+
 def tell(root: bytes, git_dir: str, commit: str, memory: str, listing: str) -> None:
     """Write the listing and print the rest."""
     known, before = tracked(git_dir, commit), recalled(memory)
     found = made(root, known, before)
     with open(listing, "wb") as file:
         file.write(b"".join(b"./" + path + b"\0" for path in found.paths))
-    altered = [path.decode(errors="backslashreplace") for path in changed(root, known, before)]
+    altered = list(changed(root, known, before))
     facts = {
         "paths": len(found.paths),
         "rules": "".join(map(rule, found.tops)),
-        "changed": altered[:MOST_CHANGED],
+        "changed": shown(altered[:MOST_CHANGED]),
+        "unreadable": shown(found.unreadable[:MOST_CHANGED]),
         "all": found.complete,
     }
     sys.stdout.write(json.dumps(facts))

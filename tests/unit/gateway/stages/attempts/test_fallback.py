@@ -169,6 +169,8 @@ def test_a_complaint_about_our_key_stays_here(status: int) -> None:
     assert isinstance(error, GatewayError)
     assert (error.status, error.code) == (502, "provider_refused")
     assert "sk-secret" not in str(error)
+    of_environment = client_error(Failure(DeploymentId("env/m"), UpstreamError("x", status=status)))
+    assert "LLM_API_KEY" in str(of_environment)
 
 
 @pytest.mark.parametrize(

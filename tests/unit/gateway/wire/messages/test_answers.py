@@ -74,7 +74,8 @@ def _read(body: JsonObject, request: InferenceRequest = ASKED, **changes: Any) -
 @pytest.mark.cases
 def test_calls_left_in_the_text_are_read_where_the_catalog_says_so() -> None:
     """Only of tools that the request declares."""
-    said = 'Reading.\n<tool_call>{"name": "Read", "arguments": {"path": "a.py"}}</tool_call>'
+    marked = '<tool_call>{"name": "Read", "arguments": {"path": "a.py"}}</tool_call>'
+    said = f"Reading.\n{marked}"
     body = message(MessagesTurn((text(said),)), "m", 1)
     tool = {"name": "Read", "input_schema": {"type": "object"}}
     asked = replace(ASKED, tools=(DeclaredTool("Read"),), body={"tools": [tool]})
@@ -83,7 +84,9 @@ def test_calls_left_in_the_text_are_read_where_the_catalog_says_so() -> None:
     assert read.reply.text == "Reading."
     assert read.reply.finish == "tool_calls"
     assert "calls read from the text" in read.repairs
-    assert _read(body).reply.calls == ()
+    assert _read(body, calls_in_text=True).reply.calls == ()
+    alone = message(MessagesTurn((text(marked),)), "m", 1)
+    assert _read(alone, asked).reply.calls == ()
     assert SHAPE.needs_whole(asked, replace(deployment("p/m"), calls_in_text=True))
 
 

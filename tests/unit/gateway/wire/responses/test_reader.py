@@ -283,15 +283,16 @@ LEAVES = replace(BY, calls_in_text=True)
 
 @pytest.mark.cases
 def test_a_call_that_is_printed_as_text_becomes_a_call():
-    """Of a declared tool, where nothing else was said or the server is known for it."""
+    """Of a declared tool, where the server is known for it."""
     content = [{"type": "output_text", "text": TEXT_CALL}]
     body = {"status": "completed", "output": [{"type": "message", "content": content}]}
     asked = request(tools=[{"type": "function", "name": "f"}])
-    read = SHAPE.read(body, asked, BY)
+    read = SHAPE.read(body, asked, LEAVES)
     assert [(call.name, call.arguments) for call in read.reply.calls] == [("f", '{"p": 1}')]
     assert read.reply.finish == "tool_calls"
     assert read.repairs == ("calls read from the text",)
-    assert SHAPE.read(body, request(), BY).reply.calls == ()
+    assert SHAPE.read(body, request(), LEAVES).reply.calls == ()
+    assert SHAPE.read(body, asked, BY).reply.calls == ()
     assert SHAPE.needs_whole(asked, LEAVES)
 
 
