@@ -6,6 +6,10 @@ Tasks are those of `--tasks FILE` (see `tasks.py`); without it, one tiny task. O
 writes as text: on the bare server they would get none. mini-swe-agent writes its actions as text
 and asks the same gateway. Same machine, same wall time a task; every diff is graded by hidden
 tests in a fresh sandbox. A full run puts mini-swe-agent into `.venv/peers` where it is missing.
+
+All arms of a task are tried before the next task, so that a comparison that is cut off is still
+one of pairs. With `--trials FILE` each trial is kept there, and none that is there is made again:
+hours of work can be done in several goes, with the same tasks, seconds and model.
 """
 
 import argparse
@@ -17,9 +21,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -78,6 +82,48 @@ class Wanted:
     arms: tuple[str, ...]
     seconds: float
     """Wall time of one task."""
+    trials: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one arm made of one task."""
+
+    arm: str
+    task: str
+    grade: str
+    seconds: float
+
+
+class Trials:
+    """Every trial, kept in a file where one was named."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        lines = path.read_text().splitlines() if path and path.exists() else []
+        self.made = [Trial(**json.loads(line)) for line in lines]
+
+    def has(self, arm: str, task: str) -> bool:
+        """Whether it was made before."""
+        return any((each.arm, each.task) == (arm, task) for each in self.made)
+
+    def add(self, trial: Trial) -> None:
+        """Keep it."""
+        self.made.append(trial)
+        if self._path:
+            with self._path.open("a") as file:
+                file.write(json.dumps(asdict(trial)) + "\n")
+
+    def of(self, arm: str, tasks: Collection[str]) -> Figures:
+        """Sum up what an arm made of some tasks."""
+        mine = [each for each in self.made if each.arm == arm and each.task in tasks]
+        solved = [each.task for each in mine if each.grade == "resolved"]
+        return {
+            "solved": len(solved),
+            "tasks": len(mine),
+            "seconds": round(sum(each.seconds for each in mine), 1),
+            "solved_tasks": " ".join(solved),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +149,7 @@ def parse() -> Wanted:
     parser.add_argument("--limit", type=int, help="the first N tasks")
     parser.add_argument("--arms", default=",".join(ARMS), help=f"of {', '.join(ARMS)}")
     parser.add_argument("--seconds", type=float, default=300.0, help="wall time of one task")
+    parser.add_argument("--trials", type=Path, help="JSON lines to go on with")
     found = parser.parse_args()
     return Wanted(
         Options(found.quick, found.json),
@@ -112,35 +159,26 @@ def parse() -> Wanted:
         found.limit,
         ("ours",) if found.quick else tuple(found.arms.split(",")),
         25.0 if found.quick else found.seconds,
+        None if found.quick else found.trials,
     )
 
 
-async def measured(bench: Bench, name: str, work: Work) -> Figures:
-    """Let one arm work on every task, and grade what it made of it."""
+async def tried(bench: Bench, name: str, work: Work, instance: Instance) -> Trial:
+    """Let one arm work on one task, and grade what it made of it."""
     grader = Grader(
         bench.driver, bench.settings.limits, test_timeout=bench.settings.agent.own_test_timeout
     )
-    solved: list[str] = []
-    seconds = 0.0
-    for instance in bench.instances:
-        started = time.monotonic()
-        try:
-            async with asyncio.timeout(bench.wanted.seconds + SLACK_SECONDS):
-                diff = await work(instance)
-        except (TurnoutError, TimeoutError, ValueError) as error:
-            print(f"{name}: {instance.instance_id}: {type(error).__name__}: {error}"[:300])
-            diff = b""
-        took = time.monotonic() - started
-        seconds += took
-        grade = await grader.grade(instance, _base(instance), diff)
-        solved += [instance.instance_id] if grade.name == "resolved" else []
-        print(f"{name}: {instance.instance_id}: {grade.name} after {took:.0f} s", flush=True)
-    return {
-        "solved": len(solved),
-        "tasks": len(bench.instances),
-        "seconds": round(seconds, 1),
-        "solved_tasks": " ".join(solved),
-    }
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(bench.wanted.seconds + SLACK_SECONDS):
+            diff = await work(instance)
+    except (TurnoutError, TimeoutError, ValueError) as error:
+        print(f"{name}: {instance.instance_id}: {type(error).__name__}: {error}"[:300])
+        diff = b""
+    took = time.monotonic() - started
+    grade = await grader.grade(instance, _base(instance), diff)
+    print(f"{name}: {instance.instance_id}: {grade.name} after {took:.0f} s", flush=True)
+    return Trial(name, instance.instance_id, grade.name, round(took, 1))
 
 
 def _base(instance: Instance) -> BaseSpec:
@@ -240,20 +278,22 @@ def mini_is_there(instances: Sequence[Instance]) -> bool:
     return subprocess.run((*pip, MINI, "pytest", *needed), check=False).returncode == 0
 
 
-async def compared(bench: Bench) -> Mapping[str, Figures | None]:
-    """Measure the baselines that were asked for."""
-    wanted = [name for name in bench.wanted.arms if name != "ours"]
-    found: dict[str, Figures | None] = dict.fromkeys(ARMS[1:])
-    if not wanted:
-        return found
-    async with gateway(bench.model, bench.folder) as endpoint:
-        for name in wanted:
-            if name in GUIDES:
-                arm = partial(by_guide, bench, endpoint, GUIDES[name])
-                found[name] = await measured(bench, name, arm)
-            elif mini_is_there(bench.instances):
-                found[name] = await measured(bench, name, partial(by_mini, bench, endpoint))
-    return found
+@asynccontextmanager
+async def arms(bench: Bench) -> AsyncIterator[Mapping[str, Work]]:
+    """Get every arm ready that was asked for and can be had."""
+    async with AsyncExitStack() as stack:
+        ready: dict[str, Work] = {}
+        if "ours" in bench.wanted.arms:
+            ready["ours"] = await stack.enter_async_context(ours(bench))
+        others = [name for name in bench.wanted.arms if name != "ours"]
+        if others:
+            endpoint = await stack.enter_async_context(gateway(bench.model, bench.folder))
+            for name in others:
+                if name in GUIDES:
+                    ready[name] = partial(by_guide, bench, endpoint, GUIDES[name])
+                elif mini_is_there(bench.instances):
+                    ready[name] = partial(by_mini, bench, endpoint)
+        yield ready
 
 
 async def main() -> None:
@@ -277,11 +317,15 @@ async def main() -> None:
         bench = Bench(
             wanted, settings, driver, folder, tuple(chosen[: wanted.limit]), installed.path
         )
-        figures: Figures = {"solved": None, "tasks": len(bench.instances)}
-        if "ours" in wanted.arms:
-            async with ours(bench) as arm:
-                figures = await measured(bench, "ours", arm)
-        peers = await compared(bench)
+        trials = Trials(wanted.trials)
+        async with arms(bench) as ready:
+            for instance in bench.instances:
+                for name, work_on in ready.items():
+                    if not trials.has(name, instance.instance_id):
+                        trials.add(await tried(bench, name, work_on, instance))
+        tasks = {each.instance_id for each in bench.instances}
+        peers = {name: trials.of(name, tasks) if name in ready else None for name in ARMS[1:]}
+        figures = trials.of("ours", tasks)
         report("local_pass_rate", wanted.options, figures, peers=peers, facts=facts)
 
 

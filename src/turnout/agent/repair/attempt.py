@@ -1,11 +1,13 @@
 """One candidate: asked for, put in place, judged, and taken back where the tests refuse it."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from turnout.agent.base import AgentConfig, ModelClient
+from turnout.agent.loop.calls import OUT_OF_TIME, time_is_over
 from turnout.agent.loop.state import idempotency_key
 from turnout.agent.repair.grafting.graft import Candidate, Place, Rejected, graft
 from turnout.agent.repair.judge import Judge, Judgement
@@ -13,7 +15,7 @@ from turnout.agent.repair.ladder import Rung
 from turnout.agent.repair.prompting import Prompter
 from turnout.agent.repair.showing.marks import unmarked
 from turnout.agent.repair.suspects import Suspects
-from turnout.core.clock import Clock
+from turnout.core.clock import Deadline
 from turnout.core.events import (
     Event,
     ModelCallDone,
@@ -46,7 +48,7 @@ class Kit:
     client: ModelClient
     sandbox: Sandbox
     config: AgentConfig
-    clock: Clock
+    deadline: Deadline
     prompter: Prompter
     suspects: Suspects
     others: Mapping[str, bytes]
@@ -86,8 +88,9 @@ class Attempt:
             self._step, "act", self._name, request.idempotency_key, request.model, request.messages
         )
         try:
-            reply = await self._kit.client.call(request)
-        except GatewayError as error:
+            async with asyncio.timeout(self._kit.deadline.left):
+                reply = await self._kit.client.call(request)
+        except (GatewayError, TimeoutError) as error:
             self.failure = self._failed(request, error)
             yield self.failure
             return
@@ -132,16 +135,13 @@ class Attempt:
             reply.latency_ms,
         )
 
-    def _failed(self, request: ModelRequest, error: GatewayError) -> ModelCallFailed:
-        return ModelCallFailed(
-            self._step,
-            "act",
-            self._name,
-            request.idempotency_key,
-            error.status,
-            error.code,
-            str(error),
-        )
+    def _failed(self, request: ModelRequest, error: GatewayError | TimeoutError) -> ModelCallFailed:
+        key = request.idempotency_key
+        if isinstance(error, GatewayError):
+            status, code, text = error.status, error.code, str(error)
+            return ModelCallFailed(self._step, "act", self._name, key, status, code, text)
+        text = time_is_over(self._kit.config)
+        return ModelCallFailed(self._step, "act", self._name, key, None, OUT_OF_TIME, text)
 
     def _graft(self, reply: ModelReply) -> Candidate | Rejected:
         suspects = self._kit.suspects
@@ -172,7 +172,7 @@ class Attempt:
             names = [each.name for each in candidate.changed if each.path == path and each.name]
             edit = self._call("edit_file", number, {"path": path, "replaces": names})
             yield ToolCallIntended(self._step, edit)
-            started = self._kit.clock.monotonic()
+            started = self._kit.deadline.clock.monotonic()
             try:
                 await self._kit.sandbox.write(path, data)
             except ToolError as error:
@@ -182,7 +182,7 @@ class Attempt:
             yield self._result(edit, started, f"Replaced {', '.join(names) or 'text'} in {path}.")
         run = self._call("run_tests", 1, {})
         yield ToolCallIntended(self._step, run)
-        started = self._kit.clock.monotonic()
+        started = self._kit.deadline.clock.monotonic()
         judgement = await self._judge(candidate)
         yield self._result(run, started, judgement.text)
 
@@ -217,7 +217,7 @@ class Attempt:
     def _result(
         self, call: ToolCall, started: float, text: str, *, is_error: bool = False
     ) -> ToolCallDone:
-        seconds = self._kit.clock.monotonic() - started
+        seconds = self._kit.deadline.clock.monotonic() - started
         return ToolCallDone(self._step, ToolResult(call.id, text, is_error), seconds)
 
 

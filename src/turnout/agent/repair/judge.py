@@ -3,6 +3,7 @@
 import shlex
 from dataclasses import dataclass
 
+from turnout.core.clock import Deadline
 from turnout.core.runs import TestReport
 from turnout.errors import ToolError
 from turnout.sandbox.base import RunTests, Sandbox
@@ -11,6 +12,8 @@ __all__ = ["Judge", "Judgement"]
 
 _MAX_SELECTED = 20
 _SLACK_SECONDS = 20.0
+_LEAST_SECONDS = 1.0
+"""So that what a candidate has changed is judged, and taken back, also when time is over."""
 _SLACK_FACTOR = 10.0
 
 
@@ -36,6 +39,7 @@ class Judge:
         command: str,
         before: TestReport,
         timeout: float,
+        deadline: Deadline,
     ) -> None:
         self._run_tests = run
         self._sandbox = sandbox
@@ -45,6 +49,7 @@ class Judge:
         self._selector = shlex.join(failed) if len(failed) <= _MAX_SELECTED else ""
         usual = timeout if before.timed_out else before.seconds
         self._timeout = min(timeout, _SLACK_SECONDS + _SLACK_FACTOR * usual)
+        self._deadline = deadline
 
     async def judge(self) -> Judgement:
         """Judge the workspace as it is now."""
@@ -69,8 +74,9 @@ class Judge:
             return None
 
     async def _run(self, selector: str) -> TestReport:
+        timeout = max(_LEAST_SECONDS, self._deadline.within(self._timeout))
         return await self._run_tests(
-            self._sandbox, self._command, selector=selector, timeout=self._timeout
+            self._sandbox, self._command, selector=selector, timeout=timeout
         )
 
 

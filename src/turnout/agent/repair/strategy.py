@@ -12,9 +12,10 @@ from turnout.agent.repair.ladder import Ladder
 from turnout.agent.repair.localise import localise
 from turnout.agent.repair.prompting import Prompter
 from turnout.agent.repair.reading import Sources, read_sources
+from turnout.agent.repair.remembered import RememberedClient
 from turnout.agent.repair.suspects import Suspects
 from turnout.agent.repair.tracing.coverage import trace
-from turnout.core.clock import Clock
+from turnout.core.clock import Clock, Deadline
 from turnout.core.events import Event, LoopEnded, PlanMade
 from turnout.core.money import Micros
 from turnout.core.runs import TestReport
@@ -56,24 +57,26 @@ class RepairStrategy:
         self._clock = clock
         self._run_tests = run_tests
 
-    async def run(self, brief: Brief, _record: Iterable[Event] = ()) -> AsyncIterator[Event]:
+    async def run(self, brief: Brief, record: Iterable[Event] = ()) -> AsyncIterator[Event]:
         """Work, yielding each event before going on; the last one is `LoopEnded`.
 
-        What is on record is no loss, in a workspace at base: its candidates are asked for again
-        under the same keys, which costs nothing, and judged anew.
+        What is on record is no loss, in a workspace at base: its candidates are not asked for
+        again, only judged anew.
         """
+        self._client = RememberedClient(self._client, record)
         report, command = brief.tests_before, brief.test_command
         if report is None or command is None or not report.found or report.ok:
             yield _needs_a_failing_test()
             return
-        samples = self._config.repair_samples
-        work = _Work(brief, command, min(samples, self._config.max_steps or samples))
+        samples, most = self._config.repair_samples, self._config.max_seconds
+        started, unchanged = self._clock.monotonic() - brief.seconds, False
+        deadline = Deadline(self._clock, None if most is None else started + most)
+        work = _Work(brief, command, min(samples, self._config.max_steps or samples), deadline)
         scene = await self._look(work, report)
         if not scene.sources.modules and not scene.sources.others:
             yield _no_source()
             return
         yield PlanMade(_plan(scene, work.samples))
-        started, unchanged = self._clock.monotonic() - brief.seconds, False
         while (rung := scene.ladder.next(unchanged=unchanged)) is not None:
             end = over_caps(self._config, work.spent, self._clock.monotonic() - started)
             if end is not None:
@@ -95,7 +98,8 @@ class RepairStrategy:
     async def _look(self, work: "_Work", report: TestReport) -> "_Scene":
         """Find out where the fault may be, given what fails now."""
         brief, config = work.brief, self._config
-        coverage = await trace(self._sandbox, work.command, report, config.own_test_timeout)
+        longest = work.deadline.within(config.own_test_timeout)
+        coverage = await trace(self._sandbox, work.command, report, longest)
         sources = await read_sources(self._sandbox, brief, report, list(coverage.lines))
         suspects = localise(sources, brief.prompt, report, coverage)
         tokens = max(_MIN_TOKENS, suspects.longest // _CHARS_PER_TOKEN)
@@ -105,11 +109,18 @@ class RepairStrategy:
             self._client,
             self._sandbox,
             _routed(config, brief),
-            self._clock,
+            work.deadline,
             prompter,
             suspects,
             sources.others,
-            Judge(self._run_tests, self._sandbox, work.command, report, config.own_test_timeout),
+            Judge(
+                self._run_tests,
+                self._sandbox,
+                work.command,
+                report,
+                config.own_test_timeout,
+                work.deadline,
+            ),
             min(tokens, config.steps["act"].max_tokens),
         )
         ladder = Ladder(
@@ -136,10 +147,11 @@ class _Scene:
 class _Work:
     """How far a run is."""
 
-    def __init__(self, brief: Brief, command: str, samples: int) -> None:
+    def __init__(self, brief: Brief, command: str, samples: int, deadline: Deadline) -> None:
         self.brief = brief
         self.command = command
         self.samples = samples
+        self.deadline = deadline
         self.spent = brief.spent
         self.done = 0
         """Candidates that were asked for."""

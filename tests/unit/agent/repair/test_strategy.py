@@ -1,5 +1,6 @@
 """The whole strategy: a scripted model, a scripted sandbox, tests that look at the files."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ from turnout.core.events import (
     ToolCallIntended,
 )
 from turnout.core.ids import RunId
+from turnout.core.inference import ModelReply, ModelRequest
 from turnout.core.money import Micros
 from turnout.core.runs import TestReport
 from turnout.sandbox.base import Sandbox
@@ -49,12 +51,14 @@ class Suite:
     right: str = "a + b"
     suite_passes: bool = True
     selectors: list[str] = field(default_factory=list)
+    timeouts: list[float] = field(default_factory=list)
 
     async def __call__(
         self, sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
     ) -> TestReport:
         """Look at the file instead of running it."""
         self.selectors.append(selector)
+        self.timeouts.append(timeout)
         code = (await sandbox.read("calc.py")).data.decode()
         passes = self.right in code and (self.suite_passes or bool(selector))
         node = ("test_calc.py::test_add",)
@@ -400,3 +404,35 @@ async def test_a_function_too_long_to_be_written_anew_is_mended_in_place(edit: s
     assert "\ntotal = a - b\nreturn total\n```" in text
     assert "x250 = 250" not in text
     assert "in this statement:\n\n```python\ntotal = a - b\n```" in text
+
+
+async def test_a_model_that_never_answers_does_not_outlast_the_run() -> None:
+    """The call under way is given up when the run's time is over."""
+
+    class Silent(ScriptedModelClient):
+        async def call(self, request: ModelRequest) -> ModelReply:
+            await asyncio.Event().wait()
+            raise AssertionError("nobody sets it")
+
+    strategy = RepairStrategy(
+        Silent(),
+        ScriptedSandbox({"calc.py": CODE, "test_calc.py": TEST}),
+        AgentConfig(max_seconds=0.02),
+        FrozenClock(),
+        run_tests=Suite(),
+    )
+    brief = Brief(RunId("run-1"), "add is wrong", "guide", "pytest", FAILING, ("test_calc.py",))
+    async with asyncio.timeout(5):
+        events = [event async for event in strategy.run(brief)]
+    end = events[-1]
+    assert isinstance(end, LoopEnded)
+    assert end.outcome == "capped"
+    assert isinstance(events[-2], ModelCallFailed)
+
+
+async def test_tests_get_no_more_than_what_the_run_has_left() -> None:
+    """A candidate that hangs them is taken back when the run's time is over."""
+    tests = Suite()
+    done = await work(reply("a * b"), samples=1, tests=tests, max_seconds=7.5)
+    assert done.code == CODE
+    assert tests.timeouts == [7.5]
