@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 __all__ = ["ByFile"]
 
@@ -29,3 +30,19 @@ class ByFile(LoadFileScheduling):
             return f"walls of {kind[1]}"
         file = nodeid.partition("::")[0]
         return _TOGETHER.get(file, file)
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give what a worker has left to others, but not the test that it died of.
+
+        That one has failed, and is not to kill the others as well.
+        """
+        work = self.assigned_work[node]
+        left = [test for tests in work.values() for test, done in tests.items() if not done]
+        fatal = left[0] if left else None
+        if fatal is not None:
+            work[self._split_scope(fatal)][fatal] = True
+        self.assigned_work[node] = {
+            scope: tests for scope, tests in work.items() if not all(tests.values())
+        }
+        super().remove_node(node)
+        return fatal

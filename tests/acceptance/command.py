@@ -4,11 +4,12 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from tests.acceptance.forks import Forked, Forks
 
 from turnout.testing.model_server import Call, Turn
 
@@ -55,10 +56,15 @@ class Command:
 
     folder: Path
     environment: Mapping[str, str] = field(repr=False)
+    forks: Forks = field(repr=False)
 
     def where(self, **environment: str) -> "Command":
         """Return the command with more variables set."""
-        return Command(self.folder, {**self.environment, **environment})
+        return replace(self, environment={**self.environment, **environment})
+
+    def inside(self, folder: Path) -> "Command":
+        """Return the command started in another folder."""
+        return replace(self, folder=folder)
 
     def using(self, base_url: str, key: str = KEY, model: str = "") -> "Command":
         """Return the command with an endpoint given by settings alone."""
@@ -70,31 +76,18 @@ class Command:
         (self.folder / "turnout.toml").write_text(text)
         return self
 
-    async def start(
-        self, *arguments: str, stdin: int = asyncio.subprocess.DEVNULL
-    ) -> asyncio.subprocess.Process:
+    async def start(self, *arguments: str, stdin: int = asyncio.subprocess.DEVNULL) -> Forked:
         """Start it in a session of its own, so that only it gets what is sent to it."""
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "turnout",
-            *arguments,
-            cwd=self.folder,
-            env=self.environment,
-            stdin=stdin,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
+        return await self.forks.start(arguments, self.folder, self.environment, stdin)
 
-    async def __call__(self, *arguments: str, timeout: float = 240, typed: bytes = b"") -> Done:
+    async def __call__(self, *arguments: str, timeout: float = 60, typed: bytes = b"") -> Done:
         """Run it to its end; `typed` is what stands on its standard input, which is a pipe then."""
         stdin = asyncio.subprocess.PIPE if typed else asyncio.subprocess.DEVNULL
         return await ended(await self.start(*arguments, stdin=stdin), timeout, typed)
 
 
 async def ended(
-    process: asyncio.subprocess.Process, timeout: float = 240, typed: bytes = b""
+    process: asyncio.subprocess.Process | Forked, timeout: float = 60, typed: bytes = b""
 ) -> Done:
     """Wait for a command; one that hangs is killed with all it started, and fails the test."""
     try:

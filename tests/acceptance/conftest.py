@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from tests.acceptance.command import Command
+from tests.acceptance.forks import Forks
 
 from turnout.testing.repositories import TinyRepository, buggy_pagination
 
@@ -22,8 +23,16 @@ def state() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """Start the process that all commands of a worker are forks of."""
+    started = Forks()
+    yield started
+    started.close()
+
+
 @pytest.fixture
-def turnout(state: Path, tmp_path: Path) -> Command:
+def turnout(state: Path, tmp_path: Path, forks: Forks) -> Command:
     """Return the command, in an empty folder and an environment without any endpoint."""
     folder = tmp_path / "cwd"
     folder.mkdir()
@@ -33,7 +42,7 @@ def turnout(state: Path, tmp_path: Path) -> Command:
         "TURNOUT_HOME": str(state),
         "LANG": "C.UTF-8",
     }
-    return Command(folder, environment)
+    return Command(folder, environment, forks)
 
 
 @pytest.fixture

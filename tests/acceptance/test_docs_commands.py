@@ -31,7 +31,7 @@ async def test_the_commands_of_a_page_work_in_order(
 ) -> None:
     """Each ends with exit code 0 in a repository with one bug, before a model that fixes it."""
     async with ScriptedModelServer(FIX, models=["m"]) as server:
-        command = Command(pages.path, turnout.using(server.base_url).environment)
+        command = turnout.using(server.base_url).inside(pages.path)
         for name, *arguments in commands(page):
             if name in RUN_BY_THEMSELVES:
                 continue

@@ -6,6 +6,7 @@ import signal
 from contextlib import suppress
 
 from tests.acceptance.command import FIX, PATCH, PLAN, READ, TASK, Command, ended
+from tests.acceptance.forks import Forked
 
 from turnout.testing.model_server import RecordedRequest, ScriptedModelServer, Turn
 from turnout.testing.repositories import TinyRepository
@@ -26,12 +27,12 @@ class Script:
         return turn
 
 
-def press_ctrl_c(process: asyncio.subprocess.Process) -> None:
+def press_ctrl_c(process: Forked) -> None:
     """Send what a terminal sends: the signal reaches the command and all that it started."""
     os.killpg(process.pid, signal.SIGINT)
 
 
-async def heard(process: asyncio.subprocess.Process, words: str) -> None:
+async def heard(process: Forked, words: str) -> None:
     """Wait until a command says these words on standard error."""
     assert process.stderr is not None
     async with asyncio.timeout(60):

@@ -12,6 +12,7 @@ import aiohttp
 import openai
 import pytest
 from tests.acceptance.command import FIX, KEY, TASK, Command, ended
+from tests.acceptance.forks import Forked
 
 from turnout import __version__
 from turnout.testing.model_server import Call, ScriptedModelServer, Turn
@@ -204,7 +205,7 @@ async def ask(client: openai.AsyncOpenAI, optimize: str, messages: list[Any], **
     )
 
 
-async def first_line(process: asyncio.subprocess.Process) -> str:
+async def first_line(process: Forked) -> str:
     """Wait for the first line on standard output."""
     assert process.stdout is not None
     return (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()

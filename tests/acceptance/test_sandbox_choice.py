@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from tests.abuse.ordinary import as_ordinary_user, fresh_uid
 from tests.acceptance.command import FIX, TASK, Command
+from tests.acceptance.forks import Forks
 from tests.acceptance.shell import shell
 from tests.acceptance.test_eval import instance
 from tests.containers import names_of
@@ -206,7 +207,7 @@ def home() -> Iterator[tuple[Path, int]]:
         yield Path(folder), uid
 
 
-async def test_an_ordinary_user_gets_the_same(home: tuple[Path, int]) -> None:
+async def test_an_ordinary_user_gets_the_same(home: tuple[Path, int], forks: Forks) -> None:
     """Without a right or a setting of its own, and with a state folder in its home."""
     folder, uid = home
     async with ScriptedModelServer(FIX, models=["m"]) as server:
@@ -216,7 +217,7 @@ async def test_an_ordinary_user_gets_the_same(home: tuple[Path, int]) -> None:
             "LANG": "C.UTF-8",
             "LLM_BASE_URL": server.base_url,
         }
-        command = OrdinaryUser(folder, environment, uid)
+        command = OrdinaryUser(folder, environment, forks, uid)
         done = await command("run", TASK, "--repo", "pages", "--apply")
     if "This machine has no usable sandbox" in done.err:
         pytest.skip(done.err)

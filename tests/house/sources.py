@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,9 +40,10 @@ class Source:
 
 def sources(*folders: Path) -> list[Source]:
     """Every Python file beneath the folders; the package by default."""
-    found = []
-    for folder in folders or (SRC,):
-        for path in sorted(folder.rglob("*.py")):
-            text = path.read_text(encoding="utf-8")
-            found.append(Source(path, text, ast.parse(text)))
-    return found
+    return [source for folder in folders or (SRC,) for source in _parsed(folder)]
+
+
+@cache
+def _parsed(folder: Path) -> list[Source]:
+    texts = [(path, path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py"))]
+    return [Source(path, text, ast.parse(text)) for path, text in texts]

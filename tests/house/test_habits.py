@@ -65,6 +65,8 @@ def test_modules_are_loaded_by_name_only_where_allowed() -> None:
         "src/turnout/wiring/accounts.py",
         "src/turnout/wiring/connections.py",
         "src/turnout/wiring/sandboxes.py",
+        "src/turnout/wiring/serving/queueing.py",
+        "src/turnout/wiring/traces.py",
         "src/turnout/cli/main.py",
         "src/turnout/__init__.py",
     }
