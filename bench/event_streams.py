@@ -35,7 +35,8 @@ from turnout.runs.durable.following import Following
 from turnout.store.database import open_database
 from turnout.store.orders import OrdersStore
 from turnout.store.record import RecordStore
-from turnout.web.runs.routes import RunParts, runs_router
+from turnout.web.runs.intake import RunParts
+from turnout.web.runs.routes import runs_router
 
 RUNS = 50
 ORDER = Order(Task("Fix it.", "shop"), "default", "local")

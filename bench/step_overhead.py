@@ -6,13 +6,10 @@ is installed, a server of our own; both wait for the disk.
 """
 
 import asyncio
-import os
-import shutil
-import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -46,6 +43,7 @@ from turnout.core.tools import ToolCall, ToolResult
 from turnout.core.usage import Usage
 from turnout.store.database import open_database
 from turnout.store.record import RecordStore
+from turnout.testing.fleet.postgres import postgres_programs, running_postgres
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 STEPS = 20
@@ -108,50 +106,19 @@ async def steps(store: RecordStore) -> Sequence[float]:
     return samples
 
 
-@contextmanager
-def postgres() -> Iterator[str | None]:
-    """Start a server on a socket of its own and yield its URL; None where it is not installed."""
-    places = map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
-    found = shutil.which("initdb") or shutil.which("initdb", path=os.pathsep.join(places))
-    if found is None:
-        yield None
-        return
-    programs = Path(found).resolve().parent
-    with tempfile.TemporaryDirectory(prefix="turnout-pg-") as name:
-        folder = Path(name)
-        if os.geteuid() == 0:
-            shutil.chown(folder, "postgres")
-        control: Sequence[str | Path] = [programs / "pg_ctl", "-D", folder / "data", "-w"]
-        run(
-            programs / "initdb", "-D", folder / "data", "-U", "turnout", "-A", "trust", "-E", "UTF8"
-        )
-        options = f"-c listen_addresses='' -c unix_socket_directories={folder}"
-        run(*control, "-o", options, "-l", folder / "log", "start")
-        try:
-            yield f"postgresql://turnout@/postgres?host={folder}"
-        finally:
-            run(*control, "-m", "immediate", "stop")
-
-
-def run(*argv: str | Path) -> None:
-    """Run a program of PostgreSQL, which refuses to be root."""
-    drop = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-    command = [*(drop if os.geteuid() == 0 else []), *map(str, argv)]
-    subprocess.run(command, check=True, cwd="/", stdin=subprocess.DEVNULL, capture_output=True)
-
-
 async def main() -> None:
     """Measure both databases in turns."""
     options = parse_options(__doc__ or "")
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="turnout-bench-")))
-        url = stack.enter_context(postgres())
-        places: dict[str, Path | str | None] = {"sqlite": folder / "turnout.db", "postgresql": url}
+        places: dict[str, Path | str] = {"sqlite": folder / "turnout.db"}
+        programs = postgres_programs()
+        if programs is not None:
+            places["postgresql"] = stack.enter_context(running_postgres(programs)).url
         cases: dict[str, Batch] = {}
         for name, place in places.items():
-            if place is not None:
-                database = await stack.enter_async_context(open_database(place))
-                cases[name] = partial(steps, RecordStore(database))
+            database = await stack.enter_async_context(open_database(place))
+            cases[name] = partial(steps, RecordStore(database))
         samples = await interleave(cases, rounds=options.pick(20, 5))
     figures = {
         f"{name}_step_{what}_ms": round(percentile(found, share), 2)

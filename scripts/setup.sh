@@ -18,6 +18,8 @@ missing_test_packages() {
     command -v podman >/dev/null 2>&1 || printf ' podman'
     command -v runc >/dev/null 2>&1 || printf ' runc'
     command -v debootstrap >/dev/null 2>&1 || printf ' debootstrap'
+    command -v redis-server >/dev/null 2>&1 || printf ' redis-server'
+    [ -x /usr/sbin/rabbitmq-server ] || printf ' rabbitmq-server'
 }
 
 install_packages() { install_missing missing_packages; }

@@ -14,10 +14,13 @@
     ├── ConnectionFailedError       a connection's server is gone or breaks its protocol
     ├── CommandFailedError          a command that was to succeed did not (SDK)
     ├── DeliveryError               a finished patch could not be put where it was wanted
+    ├── QueueError                  the queue that orders come from is away, or does not let us
+    ├── ForgeError                  a forge did not do what was asked of it
     ├── ToolError                   a tool could not do what was asked; its text goes to the model
     └── StoreError                  the record could not be read or written
         ├── NotFoundError           no such run, receipt or revision
         ├── ConflictError           somebody else changed it first
+        ├── FullError               no more of it is taken for now
         └── StaleEpochError         another worker has taken the run over
 
 An error's text says what is wrong; its `mend` says what to do about it.
@@ -29,10 +32,13 @@ __all__ = [
     "ConflictError",
     "ConnectionFailedError",
     "DeliveryError",
+    "ForgeError",
+    "FullError",
     "GatewayError",
     "MissingExtraError",
     "ModelUnavailableError",
     "NotFoundError",
+    "QueueError",
     "RepositoryError",
     "SandboxDiedError",
     "SandboxError",
@@ -147,6 +153,24 @@ class CommandFailedError(TurnoutError):
 class DeliveryError(TurnoutError):
     """A finished patch could not be put where it was wanted; it stays on record."""
 
+    def __init__(self, message: str, *, mend: str = "", passing: bool = False) -> None:
+        super().__init__(message, mend=mend)
+        self.passing = passing
+        """Whether the same may work later."""
+
+
+class QueueError(TurnoutError):
+    """The queue that orders come from cannot be reached, or does not let us."""
+
+
+class ForgeError(TurnoutError):
+    """A forge did not do what was asked of it; its text names no secret."""
+
+    def __init__(self, message: str, *, mend: str = "", passing: bool = False) -> None:
+        super().__init__(message, mend=mend)
+        self.passing = passing
+        """Whether the same may work later."""
+
 
 class ToolError(TurnoutError):
     """A tool could not do what was asked; the text is what the model reads."""
@@ -162,6 +186,10 @@ class NotFoundError(StoreError):
 
 class ConflictError(StoreError):
     """Somebody else changed it first; nothing was written."""
+
+
+class FullError(StoreError):
+    """There is so much of it that no more is taken for now; nothing was written."""
 
 
 class StaleEpochError(StoreError):

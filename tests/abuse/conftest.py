@@ -21,8 +21,15 @@ def repository(tmp_path: Path) -> TinyRepository:
     return TinyRepository(tmp_path / "source", {"a.txt": "one\ntwo\n", "sub/b.txt": "b\n"})
 
 
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> TinyRepository:
+    """Make such a repository for all workspaces of a module."""
+    folder = tmp_path_factory.mktemp("source") / "source"
+    return TinyRepository(folder, {"a.txt": "one\ntwo\n", "sub/b.txt": "b\n"})
+
+
 @pytest.fixture
-async def workspace(driver: BubblewrapDriver, repository: TinyRepository) -> AsyncIterator[Sandbox]:
+async def workspace(driver: BubblewrapDriver, source: TinyRepository) -> AsyncIterator[Sandbox]:
     """Start a sandbox on it."""
-    async with opened(driver, repository) as sandbox:
+    async with opened(driver, source) as sandbox:
         yield sandbox

@@ -1,7 +1,5 @@
 """A run that rewrites what its tests are run by: the verdict is made where it never was."""
 
-from pathlib import Path
-
 import pytest
 from tests.integration.test_cheats import PYPROJECT, judged
 
@@ -36,10 +34,10 @@ REWRITTEN = {
 }
 
 
-@pytest.fixture
-def pages(tmp_path: Path) -> TinyRepository:
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> TinyRepository:
     """Make a repository with one bug."""
-    repository = buggy_pagination(tmp_path / "pages")
+    repository = buggy_pagination(tmp_path_factory.mktemp("source") / "pages")
     repository.commit("settings", {"pyproject.toml": PYPROJECT})
     return repository
 

@@ -57,6 +57,9 @@ async def test_an_attempt_that_fails_is_followed_by_one_that_a_review_blocks(
     result = done.object
     assert (done.code, result["verdict"]["name"], result["chosen_attempt"]) == (1, "resolved", 2)
     assert [use["objective"] for use in result["attempts"]] == ["latency", "quality"]
-    assert (result["review"]["blocked"], result["review"]["notes"]) == (True, [note])
+    assert (result["review"]["blocked"], result["review"]["notes"]) == (
+        True,
+        [{**note, "severity": "error"}],
+    )
     assert not result["delivery"]["done"]
     assert "blocks" in result["delivery"]["detail"]

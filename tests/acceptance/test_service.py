@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
+import pytest
 from tests.acceptance.command import FIX, TASK, Command, ended
+from tests.acceptance.forks import Forked
 
 from turnout.testing.model_server import ScriptedModelServer
 from turnout.testing.repositories import PAGINATION_FIXED, TinyRepository
@@ -26,7 +28,7 @@ class Seen(NamedTuple):
 class Service:
     """A service that listens, and somebody who knows its address."""
 
-    process: asyncio.subprocess.Process
+    process: Forked
     url: str
     http: aiohttp.ClientSession
     said: str = ""
@@ -64,7 +66,7 @@ async def serving(turnout: Command, *arguments: str) -> AsyncIterator[Service]:
     process = await turnout.start("serve", "--port", "0", *arguments)
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(150), aiohttp.ClientSession() as http:
+        async with asyncio.timeout(60), aiohttp.ClientSession() as http:
             first = (await process.stdout.readline()).decode()
             assert first.startswith("Service: http://127.0.0.1:"), first
             service = Service(process, first.split()[1], http)
@@ -79,6 +81,24 @@ async def serving(turnout: Command, *arguments: str) -> AsyncIterator[Service]:
             await process.wait()
 
 
+async def refuses_what_cannot_be(service: Service, *, path: str) -> None:
+    """Order a run on a path of the machine, and one from a base that is not there."""
+    refused, error = await service.call("POST", "/runs", json={"task": "x", "repo": path})
+    assert (refused, error["error"]["code"]) == (400, "invalid_request")
+    nowhere = {"task": "x", "repo": "pages", "base": "nowhere"}
+    refused, error = await service.call("POST", "/runs", json=nowhere)
+    assert (refused, error["error"]["param"]) == (400, "base")
+
+
+async def is_one_truth(command: Command, run: Any, usage: Any) -> None:
+    """Compare what a run cost by its record, by usage and by the gateway's receipts."""
+    resources = run["result"]["resources"]
+    assert resources["cost_micros"] == pytest.approx(resources["wall_seconds"] * 1e6, rel=0.01)
+    assert usage["sandboxes"]["cost_micros"] == resources["cost_micros"]
+    reconciled = (await command("runs", "reconcile", run["id"], "--json")).object
+    assert (reconciled["agree"], reconciled["runs"][0]["differences"]) == (True, [])
+
+
 async def test_a_task_becomes_a_diff_over_http_and_over_a_restart(
     turnout: Command, pages: TinyRepository, tmp_path: Path
 ) -> None:
@@ -88,18 +108,14 @@ async def test_a_task_becomes_a_diff_over_http_and_over_a_restart(
     spend that no call would count against is refused.
     """
     async with ScriptedModelServer(FIX, models=["m"]) as model:
-        command, repo = turnout.using(model.base_url), ("--repo", str(pages))
+        rates = '[sandbox.rates]\nsandbox_hour_usd = "3600"\n'
+        command, repo = turnout.configured(rates).using(model.base_url), ("--repo", str(pages))
         async with serving(command, *repo) as service:
-            refused, error = await service.call(
-                "POST", "/runs", json={"task": "x", "repo": repo[1]}
-            )
-            assert (refused, error["error"]["code"]) == (400, "invalid_request")
-            nowhere = {"task": "x", "repo": "pages", "base": "nowhere"}
-            refused, error = await service.call("POST", "/runs", json=nowhere)
-            assert (refused, error["error"]["param"]) == (400, "base")
+            await refuses_what_cannot_be(service, path=repo[1])
             root = f"{service.url.removesuffix('/v1')}/readyz"
             async with service.http.get(root) as answer:
                 assert (answer.status, await answer.json()) == (200, {"status": "ready"})
+            _, earlier = await service.call("GET", "/usage?by=key")
             status, run = await service.call("POST", "/runs", json={"task": TASK, "repo": "pages"})
             assert (status, run["state"]) == (201, "queued")
             path = f"/runs/{run['id']}"
@@ -135,7 +151,8 @@ async def test_a_task_becomes_a_diff_over_http_and_over_a_restart(
         ("run.ended", run["id"]),
         ("run.started", run["id"]),
     ]
-    assert usage["total"]["requests"] == len(FIX)
+    assert usage["total"]["requests"] - earlier["total"]["requests"] == len(FIX)
+    await is_one_truth(command, shown, usage)
     (tmp_path / "p.diff").write_bytes(diff)
     pages.git("apply", str(tmp_path / "p.diff"))
     assert (pages.path / "pages.py").read_text() == PAGINATION_FIXED

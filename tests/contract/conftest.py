@@ -7,6 +7,8 @@ from tests import databases
 from tests.contract.sandbox_kinds import KINDS, Kind, started
 
 from turnout.sandbox.base import Sandbox
+from turnout.store.revision import create_tables
+from turnout.testing.fleet.postgres import empty_database
 
 
 @pytest.fixture(params=databases.KINDS)
@@ -16,11 +18,30 @@ def database_url(request, tmp_path):
         yield url
 
 
-@pytest.fixture
-async def any_database(database_url):
-    """Hand out an empty database of each kind."""
-    async with databases.opened(database_url) as each:
-        yield each
+@pytest.fixture(scope="session")
+def sqlite_tables(tmp_path_factory):
+    """Make a file with empty tables, to be copied."""
+    path = tmp_path_factory.mktemp("tables") / "turnout.db"
+    with databases.connected(f"sqlite:///{path}") as connection:
+        create_tables(connection)
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_tables(postgres_server):
+    """Make a database with empty tables, to be emptied after each test."""
+    with empty_database(postgres_server, "tables") as url:
+        with databases.connected(url) as connection:
+            create_tables(connection)
+        yield url
+
+
+@pytest.fixture(params=databases.KINDS)
+async def any_database(request, tmp_path):
+    """Hand out a database of each kind with empty tables."""
+    with databases.tables_of(request.param, request, tmp_path) as url:
+        async with databases.opened(url) as each:
+            yield each
 
 
 @pytest.fixture
@@ -39,5 +60,12 @@ async def kind(request: pytest.FixtureRequest, sandbox_state: Path) -> AsyncIter
 @pytest_asyncio.fixture(loop_scope="module")
 async def sandbox(kind: Kind) -> AsyncIterator[Sandbox]:
     """Start an empty sandbox of each kind."""
+    async with started(kind) as each:
+        yield each
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def used(kind: Kind) -> AsyncIterator[Sandbox]:
+    """Start a sandbox of each kind for all tests of a module that do not ask what was before."""
     async with started(kind) as each:
         yield each

@@ -190,6 +190,15 @@ async def test_a_request_has_one_receipt(books):
     assert await books.totals("k", "s") == SessionTotals(1, 3)
 
 
+async def test_who_was_taken_for_dead_says_what_became_of_its_request(books):
+    """Its own receipt takes the place of the unknown one, and nothing takes its own."""
+    lost = replace(receipt("req-1"), status="unknown", routing=None, cost_micros=None)
+    await books.close(Closing(lost))
+    await books.close(closing("req-1", actual=1))
+    with pytest.raises(StoreError, match="req-1 already has a receipt"):
+        await books.close(Closing(lost))
+
+
 async def test_one_that_cannot_be_closed_leaves_its_neighbours_alone(books):
     """Although requests that end together share a commit."""
     closings = [closing(name) for name in ("req-1", "req-2", "req-1", "req-3")]

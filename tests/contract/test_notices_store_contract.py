@@ -35,7 +35,7 @@ async def stores(request, tmp_path):
         memory = MemoryNotices()
         yield memory, memory, memory
         return
-    with databases.url_of(request.param, request, tmp_path) as url:
+    with databases.tables_of(request.param, request, tmp_path) as url:
         async with databases.opened(url) as database:
             yield NoticesStore(database), ToolsStore(database), HappeningsStore(database)
 

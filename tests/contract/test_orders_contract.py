@@ -8,10 +8,11 @@ import pytest
 from tests.samples import ENDED, NOON, STARTED, STRANGE
 
 from turnout.core.events import ApprovalAsked, ApprovalGiven, Notice
+from turnout.core.secrecy.redactor import Redactor
 from turnout.core.service.orders import Answer, Once, Order, OrderLimits, RunFilter
 from turnout.core.tasks import Task
 from turnout.core.tools import ToolCall
-from turnout.errors import ConflictError, NotFoundError, StaleEpochError, StoreError
+from turnout.errors import ConflictError, FullError, NotFoundError, StaleEpochError, StoreError
 from turnout.store.orders import OrdersStore
 from turnout.store.record import RecordStore
 from turnout.testing.memory.orders import MemoryOrders
@@ -251,3 +252,40 @@ async def test_a_worker_that_leaves_gives_its_runs_back(stores):
     await orders.claim("w1", first, NOON)
     await orders.leave("w1")
     assert (await orders.get("red", "run-1")).state == "queued"
+
+
+async def test_so_many_runs_of_a_project_wait_and_no_more(database):
+    """Another project has its own room; what was ordered before is found all the same."""
+    records = MemoryRecordStore()
+    for store in (
+        MemoryOrders(records, most_queued=2),
+        OrdersStore(database, most_queued=2),
+    ):
+        once = Once("key", "digest")
+        await store.submit("run-1", ORDER, NOON, once)
+        await store.submit("run-2", ORDER, NOON)
+        with pytest.raises(FullError, match="2 runs of project red"):
+            await store.submit("run-3", ORDER, NOON)
+        assert not (await store.submit("run-4", ORDER, NOON, once)).created
+        await store.submit("run-5", replace(ORDER, project="blue"), NOON)
+        await store.claim("w", lambda _: "run-1", NOON)
+        await store.submit("run-3", ORDER, NOON)
+
+
+async def test_secrets_of_the_process_come_on_no_record(database):
+    """Not in the order, in no event, and not in the note of a decision."""
+    redactor = Redactor({"LLM_API_KEY": "sk-0123456789"})
+    orders, records = OrdersStore(database, redactor=redactor), RecordStore(database, redactor)
+    task = Task("Use sk-0123456789.", "/repo", test_command="K=sk-0123456789 make test")
+    run = await begun((orders, records), order=Order(task, "red", "key"))
+    added = await records.append("run-1", run.epoch, Notice("It is sk-0123456789."), LATER)
+    await orders.wait("run-1", run.epoch, ASKED)
+    await orders.answer("red", "run-1", Answer(False, "ann", "Not with sk-0123456789."), LATER)
+    entries = await records.entries("run-1")
+    assert added in entries
+    assert [entries[-2].event.text, entries[-1].event.note] == [
+        "It is [LLM_API_KEY].",
+        "Not with [LLM_API_KEY].",
+    ]
+    kept = (await orders.get("red", "run-1")).order.task
+    assert (kept.prompt, kept.test_command) == ("Use [LLM_API_KEY].", "K=[LLM_API_KEY] make test")

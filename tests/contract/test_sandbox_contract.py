@@ -82,51 +82,48 @@ async def test_a_file_that_changed_is_not_overwritten(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-async def test_no_path_leaves_the_workspace(sandbox: Sandbox, path: str) -> None:
+async def test_no_path_leaves_the_workspace(used: Sandbox, path: str) -> None:
     """Neither reading nor writing reaches beyond it."""
     with pytest.raises(ToolError):
-        await sandbox.read(path)
+        await used.read(path)
     with pytest.raises(ToolError):
-        await sandbox.write(path, b"x")
+        await used.write(path, b"x")
 
 
 @pytest.mark.parametrize("path", ["", ".", "a\0b", "missing", "folder", "n" * 5000])
-async def test_what_is_no_file_cannot_be_read(sandbox: Sandbox, path: str) -> None:
+async def test_what_is_no_file_cannot_be_read(used: Sandbox, path: str) -> None:
     """The error is a tool's, and the sandbox goes on."""
-    await sandbox.write("folder/file", b"x")
+    await used.write("folder/file", b"x")
     with pytest.raises(ToolError):
-        await sandbox.read(path)
-    assert (await sandbox.read("folder/file")).data == b"x"
+        await used.read(path)
+    assert (await used.read("folder/file")).data == b"x"
 
 
 @pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".GIT/config", "sub/.git/config", "d"])
-async def test_git_and_folders_are_not_written_over(sandbox: Sandbox, path: str) -> None:
+async def test_git_and_folders_are_not_written_over(used: Sandbox, path: str) -> None:
     """Files of `.git` are not for tools, at any level and in any case."""
-    await sandbox.write("d/file", b"x")
+    await used.write("d/file", b"x")
     with pytest.raises(ToolError):
-        await sandbox.write(path, b"x")
+        await used.write(path, b"x")
 
 
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
-        ("**/*", ("a.py", "b.txt", "src/c.py", "src/deep/d.py")),
-        ("*.py", ("a.py", "src/c.py", "src/deep/d.py")),
-        ("src/*.py", ("src/c.py",)),
-        ("src/**/*.py", ("src/c.py", "src/deep/d.py")),
-        ("src/**", ("src/c.py", "src/deep/d.py")),
-        ("[ab].*", ("a.py", "b.txt")),
-        ("[!a].???", ("b.txt",)),
-        ("nothing", ()),
-    ],
-)
-async def test_globs_choose_files(
-    sandbox: Sandbox, pattern: str, expected: tuple[str, ...]
-) -> None:
+GLOBS = {
+    "**/*": ("a.py", "b.txt", "src/c.py", "src/deep/d.py"),
+    "*.py": ("a.py", "src/c.py", "src/deep/d.py"),
+    "src/*.py": ("src/c.py",),
+    "src/**/*.py": ("src/c.py", "src/deep/d.py"),
+    "src/**": ("src/c.py", "src/deep/d.py"),
+    "[ab].*": ("a.py", "b.txt"),
+    "[!a].???": ("b.txt",),
+    "nothing": (),
+}
+
+
+async def test_globs_choose_files(sandbox: Sandbox) -> None:
     """`**` crosses folders, a pattern without a slash matches at any depth."""
     for path in ("a.py", "b.txt", "src/c.py", "src/deep/d.py"):
         await sandbox.write(path, b"x")
-    assert (await sandbox.list(pattern)).paths == expected
+    assert {pattern: (await sandbox.list(pattern)).paths for pattern in GLOBS} == GLOBS
 
 
 async def test_a_listing_is_cut_and_says_so(sandbox: Sandbox) -> None:
@@ -188,32 +185,32 @@ async def test_a_patch_whose_place_has_moved_applies(sandbox: Sandbox) -> None:
     assert not (await sandbox.apply_patch(ADD_LINE)).applied
 
 
-@pytest.mark.parametrize(
-    "patch",
-    [
-        new_file("../../tmp/x"),
-        new_file("/tmp/x"),
-        new_file("a/../../x"),
-        new_file(".git/hooks/pre-commit"),
-        new_file(".GIT/config"),
-        new_file("sub/.git/config"),
-        new_file("program", "104755"),
-        new_file("module", "160000"),
-        b'--- /dev/null\n+++ "b/.gi\\164/config"\n@@ -0,0 +1 @@\n+x\n',
-        b"diff --git a/a.txt b/.git/x\nrename from a.txt\nrename to .git/x\n",
-        b"diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 106755\n",
-        b"no patch",
-        b"",
-    ],
-)
-async def test_a_patch_that_reaches_too_far_is_refused(sandbox: Sandbox, patch: bytes) -> None:
+TOO_FAR = [
+    new_file("../../tmp/x"),
+    new_file("/tmp/x"),
+    new_file("a/../../x"),
+    new_file(".git/hooks/pre-commit"),
+    new_file(".GIT/config"),
+    new_file("sub/.git/config"),
+    new_file("program", "104755"),
+    new_file("module", "160000"),
+    b'--- /dev/null\n+++ "b/.gi\\164/config"\n@@ -0,0 +1 @@\n+x\n',
+    b"diff --git a/a.txt b/.git/x\nrename from a.txt\nrename to .git/x\n",
+    b"diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 106755\n",
+    b"no patch",
+    b"",
+]
+
+
+async def test_a_patch_that_reaches_too_far_is_refused(sandbox: Sandbox) -> None:
     """The refusal is a result for the model, not an error, and nothing changes."""
     await sandbox.write("a.txt", b"one\ntwo\n")
-    result = await sandbox.apply_patch(patch)
-    assert not result.applied
-    assert result.message
-    assert (await sandbox.list()).paths == ("a.txt",)
-    assert (await sandbox.read("a.txt")).mode == 0o644
+    for patch in TOO_FAR:
+        result = await sandbox.apply_patch(patch)
+        assert not result.applied, patch
+        assert result.message, patch
+        assert (await sandbox.list()).paths == ("a.txt",), patch
+        assert (await sandbox.read("a.txt")).mode == 0o644, patch
 
 
 async def test_a_command_is_given_one_way(sandbox: Sandbox) -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.overdue import unbounded
 
 __all__ = ["image_name", "require_image"]
 
@@ -31,7 +32,7 @@ def require_image() -> str:
     if os.geteuid() != 0:
         pytest.skip("making an image for the tests of containers takes root")
     name = image_name()
-    with alone():
+    with unbounded(), alone():
         if podman("image", "exists", name) != 0:
             make(name)
     return name

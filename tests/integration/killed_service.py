@@ -1,12 +1,9 @@
 """A service that is killed while it works with sandboxes, and what is left of it.
 
-`python -m tests.integration.killed_service SECONDS COMMAND...` starts the command, waits for its
-first line and as long as it is told, kills it and says two seconds later which of all processes
-that came from it are still there; later where others keep the machine busy. Orphans fall to this
-process, so that none is overlooked.
-
-`python -m tests.integration.killed_service serve STAGE KIND STATE REPOSITORY COMMIT` is such a
-service: it works on until it is killed.
+`python -m tests.integration.killed_service STAGE KIND STATE REPOSITORY COMMIT SECONDS...` forks
+such a service for each of the times, waits until it is ready and as long as it is told, kills it
+and says two seconds later, in a line, which of all processes that came from it are still there;
+later where others keep the machine busy. Orphans fall to this process, so that none is overlooked.
 """
 
 import asyncio
@@ -14,12 +11,12 @@ import ctypes
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from tests.abuse.kinds import KINDS
 
@@ -57,14 +54,27 @@ def _reaped() -> bool:
     return False
 
 
-def _supervise(delay: float, command: Sequence[str]) -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    service = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert service.stdout is not None
-    ready = service.stdout.readline()
-    time.sleep(delay)
-    service.kill()
-    service.wait()
+def _forked(work: Coroutine[None, None, None]) -> tuple[int, IO[bytes]]:
+    """Do something in a fork; returns its id and what it prints."""
+    reader, writer = os.pipe()
+    if not (pid := os.fork()):
+        os.dup2(writer, 1)
+        try:
+            asyncio.run(work)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    work.close()
+    return pid, os.fdopen(reader, "rb")
+
+
+def _kill_after(delay: float, work: Coroutine[None, None, None]) -> None:
+    service, told = _forked(work)
+    with told:
+        ready = told.readline()
+        time.sleep(delay)
+        os.kill(service, signal.SIGKILL)
+        os.waitpid(service, 0)
     killed = time.monotonic()
     allowed = _ALLOWED_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     while not (gone := _reaped()) and time.monotonic() < killed + allowed:
@@ -100,10 +110,12 @@ async def _serve(stage: str, kind: str, state: Path, spec: BaseSpec) -> None:
     await asyncio.Event().wait()
 
 
+def _main(stage: str, kind: str, state: str, repository: str, commit: str, *delays: str) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    spec = BaseSpec(repository, commit, requirements=())
+    for delay in delays:
+        _kill_after(float(delay), _serve(stage, kind, Path(state), spec))
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "serve":
-        stage, kind, state, repository, commit = sys.argv[2:]
-        spec = BaseSpec(repository, commit, requirements=())
-        asyncio.run(_serve(stage, kind, Path(state), spec))
-    else:
-        _supervise(float(sys.argv[1]), sys.argv[2:])
+    _main(*sys.argv[1:])

@@ -263,10 +263,10 @@ def driver(sandbox_state: Path) -> BubblewrapDriver:
     return BubblewrapDriver(sandbox_state)
 
 
-@pytest.fixture
-def pages(tmp_path: Path) -> TinyRepository:
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> TinyRepository:
     """Make a repository with one bug and settings for pytest."""
-    repository = buggy_pagination(tmp_path / "pages")
+    repository = buggy_pagination(tmp_path_factory.mktemp("source") / "pages")
     repository.commit("settings", {"pyproject.toml": PYPROJECT})
     return repository
 

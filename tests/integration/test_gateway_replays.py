@@ -4,16 +4,23 @@ import asyncio
 import json
 from collections import Counter
 from contextlib import AsyncExitStack
+from datetime import timedelta
 
 import pytest
 from tests.clusters import eventually
-from tests.integration.limits import PATHS, PRICED, WAYS, Client, KeyWith, client_of
+from tests.integration.limits import NOON, PATHS, PRICED, WAYS, Client, KeyWith, client_of
 
+from turnout.core.govern.closing import KeptReply
+from turnout.core.govern.usage import UsageQuery
+from turnout.core.ids import RequestId
 from turnout.core.policies import Policy, SessionCaps
+from turnout.errors import StoreError
 from turnout.store.books import BooksStore
 from turnout.store.database import open_database
 from turnout.store.replies import RepliesStore
+from turnout.testing.books import MemoryBooks
 from turnout.testing.gateway import GatewaySetup, catalog_at
+from turnout.testing.memory.noticed import MemoryUsage
 from turnout.testing.model_server import Call, Refusal, ScriptedModelServer, Turn
 
 ONCE = {"idempotency-key": "once"}
@@ -185,6 +192,60 @@ async def test_a_replay_uses_up_no_cap():
         other = await client.ask(headers={"x-session-id": "s"})
     assert statuses == [200, 200, 200]
     assert other.status == 429
+
+
+async def test_a_request_whose_gateway_died_is_made_again_and_both_are_on_record():
+    """Under the same key; the receipt of the first says that nobody knows what became of it."""
+    books = MemoryBooks()
+    gone = KeptReply("ci", "once", "digest", "", NOON, RequestId("req-gone"))
+    await books.replies.claim(gone, NOON - timedelta(seconds=15))
+    setup = GatewaySetup(books=books, replies=books.replies)
+    async with (
+        ScriptedModelServer([Turn("Now.")]) as server,
+        client_of(catalog_at(server.base_url, PRICED), KeyWith(setup=setup)) as client,
+    ):
+        again = [await client.ask(headers=ONCE) for _ in range(2)]
+        receipts = books.receipts.receipts
+        usage = await MemoryUsage(receipts).usage(UsageQuery())
+    assert [said(answer.text) for answer in again] == ["Now."] * 2
+    assert len(server.requests) == 1
+    assert [one.status for one in receipts.values()] == ["unknown", "ok", "ok"]
+    assert receipts["req-gone"].cost_micros is None
+    assert (usage.total.unknown, usage.total.unpriced, usage.total.errors) == (1, 1, 1)
+
+
+class Failing(MemoryBooks):
+    """Books on a database that is away for the first few times."""
+
+    def __init__(self, times):
+        super().__init__()
+        self._times = times
+
+    async def close(self, closing):
+        """Write it, or not."""
+        self._times -= 1
+        if self._times >= 0:
+            raise StoreError("The database is away.")
+        await super().close(closing)
+
+
+async def test_an_answer_is_held_until_the_database_is_back():
+    """It is paid for: whoever asks again meanwhile gets it, and the model is asked once."""
+    books = Failing(2)
+    setup = GatewaySetup(books=books, replies=books.replies)
+    async with (
+        ScriptedModelServer([Turn("Kept."), Turn("Never.")]) as server,
+        client_of(catalog_at(server.base_url, PRICED), KeyWith(setup=setup)) as client,
+    ):
+        answers = await asyncio.gather(*(client.ask(headers=ONCE) for _ in range(2)))
+        unkeyed = Failing(1)
+        setup = GatewaySetup(books=unkeyed, replies=unkeyed.replies)
+        async with client_of(catalog_at(server.base_url, PRICED), KeyWith(setup=setup)) as other:
+            refused = await other.ask()
+    assert [said(answer.text) for answer in answers] == ["Kept."] * 2
+    assert [one.status for one in books.receipts.receipts.values()] == ["ok", "ok"]
+    assert refused.status == 503
+    assert len(server.requests) == 2
 
 
 async def test_two_gateways_on_one_database_give_one_answer(tmp_path):

@@ -198,3 +198,15 @@ def test_the_key_decides_what_may_be_done(served: Served) -> None:
         served.turnout("cancel", run_id, key="blue-approver")
     with pytest.raises(UsageError, match="--server must be"):
         served.turnout("list", "--server", "ftp://x")
+
+
+def test_the_slowest_steps_are_those_of_the_record(served: Served) -> None:
+    """For people and for scripts; a run that nobody has begun has none."""
+    run = json.loads(served.turnout("submit", "Fix it.", "--repo", "shop", "--json").stdout)["id"]
+    with pytest.raises(NotFoundError, match="no worker has begun it"):
+        served.turnout("slowest", run)
+    served.do(served.service.begun(RunId(run), *END))
+    assert served.turnout("slowest", run).stdout.startswith(f"{run}  ")
+    shown = json.loads(served.turnout("slowest", run[:8], "--json", "--limit", "3").stdout)
+    assert (shown["run_id"], shown["steps"]) == (run, [])
+    assert set(shown["parts"]) >= {"model", "tools", "checkpoint", "rest"}

@@ -1,100 +1,21 @@
-"""Runs whose workers and gateways are killed end as if nothing had happened."""
+"""Runs whose workers, gateways and databases go away end as if nothing had happened."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 from tests.databases import KINDS, url_of
-from tests.integration.durable_service import Counting, Fleet, order, repeated, written
+from tests.postgres import stoppable_postgres
 
-from turnout.core.clock import SystemClock
-from turnout.core.ids import RunId
-from turnout.core.service.orders import OrderedRun, RunFilter
-from turnout.store.database import open_database
-from turnout.store.orders import OrdersStore
-from turnout.store.record import RecordStore
-from turnout.testing.model_server import ScriptedModelServer
-from turnout.wiring.state import DATABASE
+from turnout.testing.fleet.counting import Counting
+from turnout.testing.fleet.fleet import open_fleet
+from turnout.testing.fleet.scenarios import (
+    Ground,
+    Size,
+    approval_without_workers,
+    identical_intakes,
+)
 
 pytestmark = pytest.mark.chaos
-
-
-class Desk:
-    """The state folder's store, looked at from outside of the service."""
-
-    def __init__(self, orders: OrdersStore, records: RecordStore) -> None:
-        self.orders = orders
-        self.records = records
-
-    async def order(self, count: int, steps: int) -> list[RunId]:
-        """Order runs."""
-        names = [RunId(f"run-{n:012x}") for n in range(count)]
-        for name in names:
-            await self.orders.submit(name, order(steps), SystemClock().now())
-        return names
-
-    async def runs(self) -> tuple[OrderedRun, ...]:
-        """Return all runs."""
-        return (await self.orders.page("red", RunFilter(), before=None, limit=500)).runs
-
-    async def done(self) -> int:
-        """Return how much is on record of all runs."""
-        heads = await self.orders.heads([run.run_id for run in await self.runs()])
-        return sum(head.last_seq for head in heads.values())
-
-    async def progress(self, by: int) -> None:
-        """Wait until so many more events are on record, or all runs have ended."""
-        goal = await self.done() + by
-        await _until(lambda: self._is_at(goal))
-
-    async def all_ended(self) -> bool:
-        """Whether every run has ended."""
-        return all(run.state == "ended" for run in await self.runs())
-
-    async def end(self, seconds: float) -> None:
-        """Wait for the end of all runs."""
-        async with asyncio.timeout(seconds):
-            await _until(self.all_ended)
-
-    async def _is_at(self, goal: int) -> bool:
-        return await self.done() >= goal or await self.all_ended()
-
-
-async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Look again and again: what is waited for happens in other processes."""
-    for _ in range(10_000):
-        if await holds():
-            return
-        await asyncio.sleep(0.03)
-
-
-@asynccontextmanager
-async def fleet(
-    folder: Path, model: Counting, where: str | None = None
-) -> AsyncIterator[tuple[Fleet, Desk]]:
-    """Prepare a service on a database of PostgreSQL, or of its own; nothing of it runs yet."""
-    async with ScriptedModelServer(model, models=["m"]) as server:
-        ships = Fleet(folder, server.base_url, {"TURNOUT_DATABASE": where} if where else {})
-        ships.prepare()
-        async with open_database(where or folder / DATABASE) as database:
-            try:
-                yield ships, Desk(OrdersStore(database), RecordStore(database))
-            finally:
-                await ships.close()
-        assert server.history_faults == []
-
-
-async def check(desk: Desk, names: list[RunId], steps: int) -> None:
-    """Every run has ended right, with nothing applied twice."""
-    for name in names:
-        entries = await desk.records.entries(name)
-        run = await desk.orders.get("red", name)
-        assert (run.outcome, run.state) == ("answered", "ended")
-        assert written(entries) == [str(n) for n in range(1, steps + 1)]
-        assert repeated(entries) == []
-        assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,29 +27,70 @@ async def test_workers_come_and_go_and_no_run_notices(kind, request, tmp_path):
     model = Counting(0.05)
     with url_of(kind, request, tmp_path) as url:
         where = url if kind == "postgresql" else None
-        async with fleet(tmp_path / "state", model, where) as (ships, desk), ships.gateway():
-            names = await desk.order(2, 4)
-            killed, ended = await ships.start("work"), await ships.start("work")
-            await desk.progress(20)
+        async with open_fleet(tmp_path / "state", model, where) as (fleet, desk), fleet.gateway():
+            await desk.order(2, 3)
+            killed, ended = await asyncio.gather(fleet.start("work"), fleet.start("work"))
+            await desk.progress(14)
             await killed.kill()
-            await ships.start("work")
-            await desk.progress(12)
-            await ended.end()
-            await desk.end(120)
-            await check(desk, names, 4)
+            await desk.progress(6)
+            async with fleet.working():
+                await ended.end()
+                await desk.end(60)
+            assert await desk.faults(3) == []
         assert set(model.asked.values()) == {1}
         assert "" not in model.asked
 
 
 async def test_a_killed_service_goes_on_with_its_runs(tmp_path):
-    """Gateway and worker in one process, killed: no step is lost or done twice."""
+    """Gateway and worker in one process, killed: no step is lost or done twice.
+
+    Only a call that was under way may be asked for again, and its receipt says so.
+    """
     model = Counting(0.02)
-    async with fleet(tmp_path / "state", model) as (ships, desk):
-        names = await desk.order(2, 3)
-        service = await ships.start("all")
-        await desk.progress(25)
+    async with open_fleet(tmp_path / "state", model) as (fleet, desk):
+        await desk.order(2, 3)
+        service = await fleet.start("all")
+        await desk.progress(20)
         await service.kill()
-        await ships.start("all")
-        await desk.end(120)
-        await check(desk, names, 3)
-        assert max(model.asked.values()) <= 2
+        under_way = await desk.claims()
+        async with fleet.gateway(), fleet.working():
+            await desk.end(60)
+        assert await desk.faults(3) == []
+        unknown = await desk.unknown()
+        assert unknown <= under_way
+        assert model.asked_again <= len(unknown)
+
+
+async def test_an_outage_of_the_database_loses_nothing(tmp_path):
+    """Gateway and worker wait until it is back, and go on where they were."""
+    model = Counting(0.02)
+    with stoppable_postgres() as server:
+        async with (
+            open_fleet(tmp_path / "state", model, server.url) as (fleet, desk),
+            fleet.gateway(),
+            fleet.working(),
+        ):
+            await desk.order(2, 2)
+            await desk.progress(8)
+            await asyncio.to_thread(server.stop)
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(server.start)
+            await desk.end(60)
+            assert await desk.faults(2) == []
+            assert model.asked_again <= len(await desk.unknown())
+    assert "" not in model.asked
+
+
+async def test_a_decision_given_while_no_worker_lives_is_acted_on(tmp_path):
+    """The run goes on with it as soon as there is one."""
+    outcome = await approval_without_workers(Ground(tmp_path / "state"), Size(1, 1, seconds=60))
+    assert outcome.faults == []
+    assert outcome.figures["decided"] == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_fifty_identical_orders_over_several_connections_are_one_run(kind, request, tmp_path):
+    """Whoever of them comes first."""
+    with url_of(kind, request, tmp_path) as url:
+        ground = Ground(tmp_path, url=url if kind == "postgresql" else None)
+        assert (await identical_intakes(ground, 50, connections=3)).faults == []

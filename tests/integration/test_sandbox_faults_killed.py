@@ -36,23 +36,24 @@ async def bench(own_state: Path, repository: TinyRepository) -> Bench:
 
 
 async def killed(
-    stage: str, state: Path, repository: TinyRepository, seconds: float, kind: str = "bubblewrap"
+    stage: str, state: Path, repository: TinyRepository, *seconds: float, kind: str = "bubblewrap"
 ) -> None:
-    """Kill a service at some point of a stage; all its processes must be gone two seconds later."""
-    program = [sys.executable, "-m", "tests.integration.killed_service"]
-    service = [*program, "serve", stage, kind, str(state), str(repository), repository.head]
+    """Kill services at some points of a stage; all processes of each are gone two seconds later."""
+    service = (stage, kind, str(state), str(repository), repository.head)
     done = await asyncio.to_thread(
         subprocess.run,
-        [*program, str(seconds), *service],
+        [sys.executable, "-m", "tests.integration.killed_service", *service, *map(str, seconds)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=60,
     )
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["ready"] == "ready", done.stderr
-    assert told["gone"], told["left"]
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == len(seconds), done.stderr
+    for told in lines:
+        assert told["ready"] == "ready", done.stderr
+        assert told["gone"], told["left"]
 
 
 def containers(state: Path) -> str:
@@ -79,8 +80,7 @@ async def test_a_service_killed_with_containers_leaves_none(
 ) -> None:
     """Their processes end as fast, and another service removes what the engine keeps of them."""
     image = await asyncio.to_thread(require_image)
-    for seconds in (0.0, 0.1, 0.3):
-        await killed(stage, own_state, repository, seconds, "container")
+    await killed(stage, own_state, repository, 0.0, 0.1, 0.3, kind="container")
     options = ContainerOptions(engine="podman", image=image)
     async with ContainerDriver(own_state, options=options) as driver:
         await driver.reap(frozenset())
@@ -93,8 +93,7 @@ async def test_a_service_killed_while_a_sandbox_works_leaves_nothing(
     bench: Bench, repository: TinyRepository, stage: str
 ) -> None:
     """Processes end within two seconds; groups and entries go when another service reaps."""
-    for seconds in (0.0, 0.05, 0.2):
-        await killed(stage, bench.state, repository, seconds)
+    await killed(stage, bench.state, repository, 0.0, 0.05, 0.2)
     names = registered(bench.state)
     assert names
     assert RUN in await bench.driver.reap(frozenset())
@@ -105,8 +104,7 @@ async def test_a_service_killed_while_it_starts_sandboxes_leaves_nothing(
     bench: Bench, repository: TinyRepository
 ) -> None:
     """Whatever of a sandbox was there already: process, group, entry."""
-    for seconds in (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04):
-        await killed("create", bench.state, repository, seconds)
+    await killed("create", bench.state, repository, 0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04)
     await reaped(bench.state)
     async with bench.opened() as sandbox:
         assert (await sandbox.read("d1/f1.txt")).data == b"1\n"
@@ -117,8 +115,7 @@ async def test_a_service_killed_while_it_prepares_harms_no_later_one(
 ) -> None:
     """What was half made is not taken for whole, and no lock is left."""
     state = tmp_path / "state"
-    for seconds in (0.1, 0.5, 1.2, 2.0):
-        await killed("prepare", state, repository, seconds)
+    await killed("prepare", state, repository, 0.1, 0.5, 1.2, 2.0)
     await reaped(state)
     driver = BubblewrapDriver(state)
     async with asyncio.timeout(90):

@@ -69,7 +69,12 @@ async def site(path, clock, secrets=None):
     known = {"HOOK_SECRET": SECRET} if secrets is None else secrets
     async with open_database(path) as database, HttpPoster() as poster:
         hooks = WebhooksStore(database)
-        yield database, hooks, WebhookSender(hooks, poster, known.get, clock)
+        yield database, hooks, WebhookSender(hooks, poster, secrets_of(known), clock)
+
+
+def secrets_of(known):
+    """Return what finds the secret of a webhook."""
+    return lambda webhook: known.get(webhook.secret_variable)
 
 
 def hook(receiver, name="hook-1", **more):
@@ -195,7 +200,7 @@ async def test_closing_waits_for_what_is_being_sent(tmp_path, receiver):
 
     async with open_database(tmp_path / "db") as database:
         hooks = WebhooksStore(database)
-        sender = WebhookSender(hooks, SlowPoster(), {"HOOK_SECRET": SECRET}.get, clock)
+        sender = WebhookSender(hooks, SlowPoster(), secrets_of({"HOOK_SECRET": SECRET}), clock)
         await hooks.add(hook(receiver), clock.now())
         changed = policy_changed(clock.now(), "default", 2, author="me", note="")
         await HappeningsStore(database).record([changed])

@@ -12,6 +12,7 @@ from turnout.settings import (
     Settings,
     endpoint_present,
     find_config,
+    gateway_address,
     keys_present,
     load_settings,
     secret_named,
@@ -340,6 +341,55 @@ def test_a_repository_that_nobody_could_name_is_told_at_once(tmp_path: Path, wro
         load(tmp_path, wrong)
 
 
+FORGE = """
+[service.forges.hub]
+kind = "github"
+api = "https://git.example.org/api/v3/"
+secret_env = "HUB_SECRET"
+token_env = "HUB_TOKEN"
+key = "hub"
+repositories = { "acme/shop" = "shop" }
+"""
+
+
+def test_a_forge_starts_runs_on_the_repositories_that_are_listed(tmp_path: Path) -> None:
+    """Its secrets are known by the names of their variables alone."""
+    forge = load(tmp_path, FORGE).service.forges["hub"]
+    assert (forge.api, forge.starters) == ("https://git.example.org/api/v3", "write")
+    assert (forge.secret_variable, forge.token_variable) == ("HUB_SECRET", "HUB_TOKEN")
+    assert (forge.path_of("shop"), forge.path_of("other")) == ("acme/shop", None)
+    assert load(tmp_path, "[agent]").service.forges == {}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ('kind = "github"', 'kind = "svn"'),
+        ("https://git.example.org/api/v3/", "git.example.org"),
+        ("https://git.example.org/api/v3/", "https://me:pw@git.example.org/api/v3"),
+        ('"HUB_TOKEN"', '"ghp_0123456789abcdefghijklmnopqrstuvwxyz"'),
+        ('"HUB_SECRET"', '"not a name"'),
+        ('"acme/shop"', '"shop"'),
+        ('"acme/shop"', '"acme/../admin"'),
+        ('"acme/shop"', '"acme/group/shop"'),
+        ('{ "acme/shop" = "shop" }', "{}"),
+        ('{ "acme/shop" = "shop" }', '{ "acme/shop" = "shop", "acme/other" = "shop" }'),
+        ("forges.hub", 'forges."a b"'),
+        ('key = "hub"', 'key = "hub"\nlabel = "x"\nreview_label = "x"'),
+        ('key = "hub"', 'key = "hub"\nstarters = "none"'),
+        ('key = "hub"', ""),
+    ],
+)
+def test_a_forge_that_cannot_be_is_refused(tmp_path: Path, right: str, wrong: str) -> None:
+    """By a sentence that names the key and repeats no secret."""
+    text = FORGE.replace(right, wrong)
+    assert text != FORGE
+    with pytest.raises(ConfigError, match=r"service\.forges") as caught:
+        load(tmp_path, text)
+    assert "ghp_" not in str(caught.value)
+    assert "pw" not in str(caught.value)
+
+
 def test_the_service_that_is_asked_is_named_by_option_or_environment() -> None:
     """The option counts more; the key comes from the environment alone."""
     environment = {"TURNOUT_SERVER": "http://a.example.org/v1", "TURNOUT_API_KEY": "k"}
@@ -355,6 +405,34 @@ def test_the_service_that_is_asked_is_named_by_option_or_environment() -> None:
         service_address(None, {"TURNOUT_SERVER": "ftp://x"})
     here = service_here(environment)
     assert (here.base_url, here.key) == ("http://127.0.0.1:8700", "k")
+
+
+def test_the_gateway_of_workers_is_named_by_the_environment_alone() -> None:
+    """With its key; where none is named there is none."""
+    key = "TURNOUT_GATEWAY_KEY"
+    found = gateway_address({"TURNOUT_GATEWAY": "https://t.example.org/v1", key: "k"})
+    assert found is not None
+    assert (found.base_url, found.key) == ("https://t.example.org", "k")
+    assert gateway_address({key: "k"}) is None
+    with pytest.raises(ConfigError, match="TURNOUT_GATEWAY must be"):
+        gateway_address({"TURNOUT_GATEWAY": "t.example.org"})
+
+
+def test_checkpoints_are_shared_where_machines_may_be_several(tmp_path: Path) -> None:
+    """By default with PostgreSQL; in a folder, or not at all, where that is set."""
+    remote = {"TURNOUT_DATABASE": "postgresql://db.example.org/turnout"}
+    assert not load(tmp_path, "[agent]").shares_checkpoints
+    assert load(tmp_path, **remote).shares_checkpoints
+    assert not load(tmp_path, '[service]\ncheckpoints = "local"', **remote).shares_checkpoints
+    assert load(tmp_path, '[service]\ncheckpoints = "database"').shares_checkpoints
+    there = load(tmp_path, '[service]\ncheckpoints = "/mnt/turnout"\ncheckpoint_mb = 2')
+    options = there.service.checkpoints
+    assert (there.shares_checkpoints, options.folder, options.most_bytes) == (
+        *(True, Path("/mnt/turnout")),
+        2 << 20,
+    )
+    with pytest.raises(ConfigError, match="checkpoints"):
+        load(tmp_path, '[service]\ncheckpoints = "mnt/turnout"')
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,15 @@ from turnout.agent.wire import (
     encode_request,
 )
 from turnout.core.clock import Clock
+from turnout.core.ids import RunId
 from turnout.core.inference import (
+    BEHALF_HEADER,
     CALL_KIND_HEADER,
     LASTING_HEADER,
     ModelReply,
     ModelRequest,
 )
+from turnout.core.observe.spans import run_span
 from turnout.errors import GatewayError
 
 __all__ = ["HttpModelClient"]
@@ -50,8 +53,12 @@ class HttpModelClient:
         clock: Clock,
         timeout: float = 900.0,
         lasting: bool = False,
+        behalf: str = "",
     ) -> None:
-        """Let the gateway go on with a call when we go away where it is `lasting`."""
+        """Let the gateway go on with a call when we go away where it is `lasting`.
+
+        `behalf` says whom a worker's calls are charged to, as `BEHALF_HEADER` does.
+        """
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._uds = uds
         self._headers = {"content-type": "application/json"}
@@ -59,6 +66,8 @@ class HttpModelClient:
             self._headers["authorization"] = f"Bearer {api_key}"
         if lasting:
             self._headers[LASTING_HEADER] = "1"
+        if behalf:
+            self._headers[BEHALF_HEADER] = behalf
         self._clock = clock
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None
@@ -87,6 +96,7 @@ class HttpModelClient:
             **self._headers,
             "idempotency-key": request.idempotency_key,
             CALL_KIND_HEADER: request.call_kind,
+            **_traced(request),
         }
         for pause in _PAUSES:
             try:
@@ -138,6 +148,14 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
                 "The gateway's answer is larger than 64 MiB.", status=502, code=INVALID_REPLY
             )
     return bytes(answer)
+
+
+def _traced(request: ModelRequest) -> dict[str, str]:
+    """Say where the call is in the trace of its run."""
+    session = request.routing.session
+    if session is None:
+        return {}
+    return {"traceparent": run_span(RunId(session), request.idempotency_key).header()}
 
 
 def _unreachable(why: str, retry_after: float | None) -> GatewayError:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, get_args
 
 from turnout.agent.approval import Approver
 from turnout.agent.base import AgentConfig, Brief, ModelClient
@@ -14,7 +14,14 @@ from turnout.agent.tools.bounds import bounds_of
 from turnout.agent.tools.output import cap
 from turnout.agent.tools.run_tests import headline
 from turnout.core.clock import Clock
-from turnout.core.events import Event, LoopEnded, Reviewed, ReviewNote
+from turnout.core.events import (
+    Event,
+    LoopEnded,
+    ReviewDecision,
+    Reviewed,
+    ReviewNote,
+    Severity,
+)
 from turnout.core.json import JsonObject, as_object, as_objects, as_text
 from turnout.core.runs import Patch, TestReport
 from turnout.sandbox.base import Sandbox
@@ -31,8 +38,7 @@ _PATH: Final = 300
 _NOTE: Final = 2_000
 _SAID: Final = 400
 
-Word = Literal["approve", "annotate", "block"]
-_WORDS: Final[dict[str, Word]] = {
+_WORDS: Final[dict[str, ReviewDecision]] = {
     "approve": "approve",
     "approved": "approve",
     "annotate": "annotate",
@@ -40,6 +46,7 @@ _WORDS: Final[dict[str, Word]] = {
     "block": "block",
     "blocked": "block",
 }
+_SEVERITIES: Final[dict[str, Severity]] = {word: word for word in get_args(Severity)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +57,15 @@ class ReviewSubject:
     """Of the attempt that made the change; its step number and spend are those of now."""
     patch: Patch
     tests_after: TestReport | None
+    asked: bool = False
+    """Whether the review is what the run is for: it may block, whatever the configuration says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What a review agent says."""
 
-    word: Word
+    word: ReviewDecision
     summary: str
     notes: tuple[ReviewNote, ...] = ()
 
@@ -86,15 +95,15 @@ async def review(
             end = event
         else:
             yield event
-    may_block = config.review == "block"
+    may_block = subject.asked or config.review == "block"
     judgement = read_judgement(end.answer) if end.outcome == "answered" else None
     if judgement is None:
         why = end.reason if end.outcome != "answered" else f"It said: {end.answer[:_SAID]}"
         text = f"The review came to no verdict. {why}"
-        yield Reviewed(may_block, text, decided=False)
+        yield Reviewed(may_block, text, decided=False, outcome=end.outcome)
         return
     blocked = may_block and judgement.word == "block"
-    yield Reviewed(blocked, judgement.summary, judgement.notes)
+    yield Reviewed(blocked, judgement.summary, judgement.notes, decision=judgement.word)
 
 
 def read_judgement(text: str) -> Judgement | None:
@@ -135,18 +144,21 @@ def _note(said: JsonObject) -> ReviewNote | None:
     if isinstance(line, str) and line.isdecimal() and len(line) < 10:
         line = int(line)
     counted = isinstance(line, int) and not isinstance(line, bool) and line > 0
+    severity = _SEVERITIES.get(as_text(said.get("severity")).strip().lower())
     return ReviewNote(
         as_text(said.get("path"))[:_PATH],
         line if counted and isinstance(line, int) else None,
         text[:_NOTE],
-        said.get("blocks") is True,
+        severity == "error" if severity else said.get("blocks") is True,
+        severity,
     )
 
 
 def _asked(subject: ReviewSubject) -> str:
     diff = cap(subject.patch.diff.decode(errors="backslashreplace"), _DIFF).text
+    purpose = "What is said of it" if subject.asked else "Task that it was made for"
     tests = "They were not run." if subject.tests_after is None else headline(subject.tests_after)
     return (
-        f"Review this change.\n\nTask that it was made for:\n{subject.brief.prompt}\n\n"
+        f"Review this change.\n\n{purpose}:\n{subject.brief.prompt}\n\n"
         f"Diff:\n{diff}\n\nTests with the change:\n{tests}"
     )

@@ -19,6 +19,7 @@ from turnout.sandbox.base import Capabilities
 from turnout.settings import Settings
 from turnout.wiring.rooms import ModelSource, examine_models
 from turnout.wiring.sandboxes import check_egress, examine_sandboxes
+from turnout.wiring.serving.outlets import examine_forges
 
 __all__ = ["command"]
 
@@ -53,8 +54,10 @@ def command(*, as_json: bool, config: Path | None) -> int:
 
 
 async def _examine(settings: Settings) -> Sequence[_Check]:
-    walls, models = await asyncio.gather(_sandboxes(settings), _models(settings))
-    return [_python(), _git(), *walls, *models, _reach(settings), _state(settings)]
+    walls, models, forges = await asyncio.gather(
+        _sandboxes(settings), _models(settings), _forges(settings)
+    )
+    return [_python(), _git(), *walls, *models, *forges, _reach(settings), _state(settings)]
 
 
 def _python() -> _Check:
@@ -104,6 +107,13 @@ async def _models(settings: Settings) -> list[_Check]:
     except TurnoutError as error:
         return [_Check("model", False, error.message, error.mend)]
     return [_Check(f"model: {s.name}", s.ok, s.detail, s.mend, s.needed) for s in sources]
+
+
+async def _forges(settings: Settings) -> list[_Check]:
+    return [
+        _Check(f"forge: {f.name}", f.ok, f.detail, f.mend, needed=False)
+        for f in await examine_forges(settings)
+    ]
 
 
 def _reach(settings: Settings) -> _Check:

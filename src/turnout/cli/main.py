@@ -44,11 +44,13 @@ class _Command(NamedTuple):
 
 _COMMANDS: Final[Mapping[str, _Command]] = {
     "run": _Command("turnout.cli.run.start", "Turn a task and a repository into a tested diff."),
+    "review": _Command("turnout.cli.runs.review", "Have a change reviewed."),
     "runs": _Command("turnout.cli.runs", "List, show and order runs; print their diffs."),
     "init": _Command("turnout.cli.init", "Write a commented turnout.toml."),
     "doctor": _Command("turnout.cli.doctor", "Say what this machine can do and what it lacks."),
     "models": _Command("turnout.cli.models", "Fetch, serve and list the local models."),
     "prune": _Command("turnout.cli.prune", "Remove what was made for runs and is long unused."),
+    "db": _Command("turnout.cli.db", "Look at the database, upgrade it, back it up."),
     "serve": _Command("turnout.cli.gateway.service", "Take in runs over HTTP and work on them."),
     "gateway": _Command("turnout.cli.gateway", "Serve the model gateway to any agent."),
     "connections": _Command("turnout.cli.connections", "List and check MCP connections."),
@@ -57,6 +59,7 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
     "usage": _Command("turnout.cli.usage", "Add up what model calls used and cost."),
     "tools": _Command("turnout.cli.notices.tools", "List the tools that agents declared."),
     "events": _Command("turnout.cli.notices.events", "List what happened at the gateway."),
+    "audit": _Command("turnout.cli.notices.audit", "List who changed what."),
     "webhooks": _Command("turnout.cli.notices.webhooks", "Tell other services of events."),
     "eval": _Command("turnout.cli.eval", "Run evaluation tasks and grade their results."),
 }

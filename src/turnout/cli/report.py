@@ -14,7 +14,7 @@ from rich.text import Text
 
 from turnout.cli.terminal import coloured_diff, plural, safe, takes_colour
 from turnout.cli.tool_lines import call_block
-from turnout.core.events import ApprovalAsked, Reviewed
+from turnout.core.events import ApprovalAsked, ReviewDecision, Reviewed
 from turnout.core.ids import RunId
 from turnout.core.json import JsonObject
 from turnout.core.money import format_usd
@@ -42,6 +42,11 @@ _LONGEST_CALL: Final = 2_000
 """Characters of a call that waits, with its arguments."""
 
 _GOOD: Final = frozenset({"resolved", "no_regression"})
+_SHADES: Final[dict[ReviewDecision, str]] = {
+    "approve": "green",
+    "annotate": "yellow",
+    "block": "red",
+}
 _UNFIT_STATUS: Final = frozenset({None, 401, 402, 404, 429, 502, 503, 504})
 """Answers of the gateway after which it is the model's side that has to be mended."""
 
@@ -53,26 +58,30 @@ class Screen:
     width: int | None = None
     """Columns of a terminal; None for a pipe or a file, which get text as it is."""
     colour: bool = False
+    server: str | None = None
+    """What `--server` said: commands that are told say it again."""
 
     def show(self, text: str) -> None:
         """Print on standard output."""
         click.echo(text, color=self.colour)
 
 
-def screen_of(stream: TextIO, *, colour: bool) -> Screen:
+def screen_of(stream: TextIO, *, colour: bool, server: str | None = None) -> Screen:
     """Return the screen that a stream leads to; `colour` says whether the user wants any."""
     width = shutil.get_terminal_size().columns if stream.isatty() else None
-    return Screen(width, takes_colour(stream, allowed=colour))
+    return Screen(width, takes_colour(stream, allowed=colour), server)
 
 
 def exit_code(result: RunResult) -> int:
-    """Return the exit code of `turnout run`, as its help documents it."""
+    """Return the exit code of `turnout run`, or of `turnout review`, as their help documents it."""
     verdict = result.verdict.name if result.verdict else None
     if result.outcome in {"capped", "refused"}:
         return 3
     if result.outcome == "cancelled":
         return 130
-    if result.blocked:
+    if result.task.kind == "review" and (review := result.review) is not None and review.decided:
+        return 1 if review.blocked else 0
+    if result.blocked and result.task.kind == "change":
         return 1
     if verdict in _GOOD:
         return 0
@@ -93,7 +102,9 @@ def result_json(result: RunResult, code: int, delivery: JsonObject | None) -> Js
 
 
 def judged_text(result: RunResult, screen: Screen) -> str:
-    """Return the diff and what our tests say of it."""
+    """Return the diff and what our tests say of it; of a review, its decision."""
+    if result.task.kind == "review":
+        return _decision_text(result, colour=screen.colour)
     notes = [_verdict_text(result, colour=screen.colour)]
     if result.verdict is not None and result.verdict.new_tests:
         notes.append(f"New tests: {_listed(result.verdict.new_tests)}")
@@ -113,7 +124,7 @@ def _listed(paths: Sequence[str]) -> str:
 
 def closing_text(result: RunResult, screen: Screen) -> str:
     """Return what comes after the verdict: the explanation, how the run ended, what it took."""
-    ending = f"{_ending(result)}\n{_spent(result)}"
+    ending = f"{_ending(result, screen.server)}\n{_spent(result)}"
     if result.review is not None:
         ending = f"{safe(review_text(result.review))}\n\n{ending}"
     explanation = result.explanation.strip()
@@ -157,19 +168,19 @@ def review_text(review: Reviewed) -> str:
     """Return what a review says, a line for each of its notes."""
     head = "Review, which blocks the change" if review.blocked else "Review"
     notes = [
-        f"  {note.path}{'' if note.line is None else f':{note.line}'} {note.text}".rstrip()
+        f"  {note.path}{'' if note.line is None else f':{note.line}'} {note.level}: {note.text}"
         for note in review.notes
     ]
     return "\n".join([f"{head}: {review.summary}", *notes])
 
 
-def waiting_text(run_id: RunId, asked: ApprovalAsked) -> str:
+def waiting_text(run_id: RunId, asked: ApprovalAsked, server: str | None = None) -> str:
     """Return the call that a run waits for, and how a person decides on it."""
-    block = call_block(asked.call)
+    block, at = call_block(asked.call), f" --server {shlex.quote(server)}" if server else ""
     if len(block) > _LONGEST_CALL:
-        whole = f"    … all of it: turnout runs show {run_id} --full"
+        whole = f"    … all of it: turnout runs show {run_id} --full{at}"
         block = f"{block[:_LONGEST_CALL]}\n{whole}"
-    named = f"{run_id} --call {shlex.quote(asked.call.id)}"
+    named = f"{run_id} --call {shlex.quote(asked.call.id)}{at}"
     ways = [f"    turnout runs {verb} {named}" for verb in ("approve", "reject")]
     return safe("\n".join([f"It waits for approval (rule {asked.rule}):", block, *ways]))
 
@@ -186,13 +197,22 @@ def _verdict_text(result: RunResult, *, colour: bool) -> str:
     return f"Verdict: {name}. {safe(verdict.detail)}"
 
 
-def _ending(result: RunResult) -> str:
+def _decision_text(result: RunResult, *, colour: bool) -> str:
+    review = result.review
+    if review is None or review.decision is None:
+        return "Decision: none." if result.outcome else "Decision: none yet."
+    shade = _SHADES[review.decision]
+    name = click.style(review.decision, fg=shade, bold=True) if colour else review.decision
+    return f"Decision: {name}."
+
+
+def _ending(result: RunResult, server: str | None) -> str:
     if result.outcome is not None:
         return f"Outcome: {result.outcome}. {safe(result.reason)}".strip()
     newest = result.consents[-1] if result.consents else None
     if newest is None or newest.given is not None:
         return "Outcome: none yet."
-    return f"Outcome: none yet. {waiting_text(result.run_id, newest.asked)}"
+    return f"Outcome: none yet. {waiting_text(result.run_id, newest.asked, server)}"
 
 
 def _spent(result: RunResult) -> str:
@@ -200,7 +220,9 @@ def _spent(result: RunResult) -> str:
     named = ", ".join(f"{safe(model)} × {n}" for model, n in models.most_common())
     tokens = f"{result.usage.input_tokens:,} in, {result.usage.output_tokens:,} out"
     took = f"{plural(result.steps, 'step')}, {plural(len(result.calls), 'model call')}"
+    machines = result.resources.cost if result.resources else None
+    beside = "" if machines is None else f" and {format_usd(machines)} for sandboxes"
     return (
         f"{took}{f' ({named})' if named else ''}, tokens {tokens}, "
-        f"{cost_text(result)}, {result.seconds:.0f} s"
+        f"{cost_text(result)}{beside}, {result.seconds:.0f} s"
     )

@@ -16,6 +16,7 @@ from turnout.core.ids import RequestId, RunId, ToolCallId
 from turnout.core.inference import FinishReason, Objective, RoutingReport, StepKind
 from turnout.core.json import ascii_json
 from turnout.core.messages import AssistantMessage, Message
+from turnout.core.money import Micros
 from turnout.core.runs import Connection, Outcome, Patch, TestReport, Verdict
 from turnout.core.tasks import Task
 from turnout.core.tools import ToolCall, ToolResult
@@ -42,11 +43,14 @@ __all__ = [
     "PlanState",
     "PlanUpdated",
     "ResourcesUsed",
+    "ReviewDecision",
     "ReviewNote",
     "Reviewed",
     "RunEnded",
     "RunResumed",
     "RunStarted",
+    "Severity",
+    "SpendCorrected",
     "StepStarted",
     "TestsRan",
     "ToolCallDone",
@@ -306,6 +310,12 @@ class AttemptChosen:
     type: Literal["attempt_chosen"] = "attempt_chosen"
 
 
+Severity = Literal["error", "warning", "note"]
+"""error: the change must not be taken as it is."""
+
+ReviewDecision = Literal["approve", "annotate", "block"]
+
+
 @dataclass(frozen=True, slots=True)
 class ReviewNote:
     """One remark of a review."""
@@ -315,6 +325,13 @@ class ReviewNote:
     line: int | None
     text: str
     blocks: bool
+    severity: Severity | None = None
+    """None where the review says no more than whether it blocks."""
+
+    @property
+    def level(self) -> Severity:
+        """How severe it is."""
+        return self.severity or ("error" if self.blocks else "warning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +344,10 @@ class Reviewed:
     notes: tuple[ReviewNote, ...] = ()
     decided: bool = True
     """False where the review came to no verdict of its own."""
+    decision: ReviewDecision | None = None
+    """What it said, whether or not it may block; None where that is not known."""
+    outcome: Outcome = "answered"
+    """Why the agent ended."""
     type: Literal["reviewed"] = "reviewed"
 
 
@@ -344,15 +365,20 @@ class LoopEnded:
 
 @dataclass(frozen=True, slots=True)
 class ResourcesUsed:
-    """What the work took of this machine, model calls aside; None where it is not known."""
+    """What the sandboxes of a segment took, those of our tests included; None: not known."""
 
     cpu_seconds: float | None
     peak_memory_bytes: int | None
+    """The highest of any of them."""
     disk_bytes: int | None
-    """Written in the workspace and not removed."""
+    """Written in the workspaces and not removed."""
     wall_seconds: float
     frozen_seconds: float
-    """How much of that the workspace was frozen, waiting for a model or a person."""
+    """How much of that they were frozen, waiting for a model or a person."""
+    memory_mib_seconds: float | None = None
+    """Peak of each times its wall time: never less than what was in use."""
+    cost: Micros | None = None
+    """At the rates that were set then; None where none were."""
     type: Literal["resources_used"] = "resources_used"
 
 
@@ -382,11 +408,26 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """Nothing follows this event."""
+    """The work is over; nothing follows but a correction of what it cost."""
 
     outcome: Outcome
     reason: str
     type: Literal["run_ended"] = "run_ended"
+
+
+@dataclass(frozen=True, slots=True)
+class SpendCorrected:
+    """The gateway's receipts say something else than the record: from now on they count."""
+
+    recorded: Micros
+    """What the record amounted to."""
+    charged: Micros
+    """What the receipts of the run amount to."""
+    usage: Usage
+    """Tokens, by the receipts."""
+    requests: tuple[RequestId, ...]
+    """Those on which the two differ, at most 100."""
+    type: Literal["spend_corrected"] = "spend_corrected"
 
 
 Event = (
@@ -417,6 +458,7 @@ Event = (
     | VerdictGiven
     | Explained
     | RunEnded
+    | SpendCorrected
 )
 
 

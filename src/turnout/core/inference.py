@@ -12,6 +12,7 @@ from turnout.core.tools import Tool
 from turnout.core.usage import Usage
 
 __all__ = [
+    "BEHALF_HEADER",
     "CALL_KIND_HEADER",
     "LASTING_HEADER",
     "FinishReason",
@@ -37,6 +38,9 @@ StepKind = Literal["plan", "act", "summary", "answer", "review"]
 """What a step of our agent is for."""
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
+
+BEHALF_HEADER = "x-turnout-on-behalf"
+"""Header by which a worker tells the gateway who ordered what it works on: `KEY/PROJECT/POLICY`."""
 
 CALL_KIND_HEADER = "x-turnout-call-kind"
 """Header by which our agent tells the gateway the kind of step a call belongs to."""

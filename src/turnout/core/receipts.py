@@ -30,7 +30,8 @@ __all__ = [
     "encode_receipt",
 ]
 
-ReceiptStatus = Literal["ok", "refused", "failed", "truncated", "cancelled"]
+ReceiptStatus = Literal["ok", "refused", "failed", "truncated", "cancelled", "unknown"]
+"""unknown: the gateway died over it, so that nobody can say whether a model was asked and paid."""
 
 WireShape = Literal["chat", "messages", "responses"]
 """The API that a client spoke."""
@@ -160,6 +161,8 @@ class Receipt:
     """The request whose kept answer was given again; usage and cost are on its receipt alone."""
     connection_calls: tuple[ConnectionCall, ...] = ()
     """In the order in which they ended."""
+    traceparent: str = ""
+    """Where it belongs in the trace of its sender, as the header says; empty where it said none."""
 
     @property
     def model(self) -> ModelId | None:

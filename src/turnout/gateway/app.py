@@ -37,7 +37,7 @@ from turnout.gateway.exchange import (
 )
 from turnout.gateway.wire.base import ClientShape, StreamWriter
 
-__all__ = ["PREFIXES", "AppLimits", "Ready", "build_app"]
+__all__ = ["PREFIXES", "AppLimits", "Ready", "build_app", "build_without_models", "health_app"]
 
 PREFIXES: Final = ("/v1", "/api/v1/inference", "/api/v1/inference/v1")
 """Where the routes are served."""
@@ -72,9 +72,17 @@ def build_app(
     `routes` are served below every prefix, `admin` gets what is left below `/v1`. While it is not
     `ready` others should send their work elsewhere: `/readyz` says so.
     """
-    refusals = _Refusals(shapes)
+    refusals = _Refusals(shapes, _PATHS)
     app = _App(engine, authenticate, shapes, _others(refusals, routes, admin, ready), limits)
     return ServerErrorMiddleware(app, handler=refusals.broken)
+
+
+def build_without_models(
+    shapes: Mapping[Shape, ClientShape], admin: ASGIApp, ready: Ready
+) -> ASGIApp:
+    """Return what is left of it where no model is asked; `shapes` are those of its errors."""
+    refusals = _Refusals(shapes, {})
+    return ServerErrorMiddleware(_others(refusals, (), admin, ready), handler=refusals.broken)
 
 
 class _App:
@@ -181,34 +189,44 @@ async def _events(
 def _others(
     refusals: "_Refusals", routes: Sequence[Route], admin: ASGIApp | None, ready: Ready
 ) -> Starlette:
-    async def readiness(_: Request) -> Response:
-        if ready():
-            return Response(b'{"status":"ready"}', media_type="application/json")
-        return Response(b'{"status":"not ready"}', 503, media_type="application/json")
-
-    known: list[BaseRoute] = [
-        Route("/readyz", readiness, methods=["GET"]),
-        Route("/", _hello, methods=["GET"]),
-        Route("/healthz", _hello, methods=["GET"]),
-    ]
+    known: list[BaseRoute] = [*_health(ready)]
     mounted = [*routes, *([Mount("/", app=admin)] if admin is not None else [])]
     longest_first = sorted(PREFIXES, key=len, reverse=True)
     known += [Mount(prefix, routes=mounted) for prefix in longest_first]
     return Starlette(routes=known, exception_handlers={HTTPException: refusals.no_such_route})
 
 
+def _health(ready: Ready) -> tuple[Route, ...]:
+    async def readiness(_: Request) -> Response:
+        if ready():
+            return Response(b'{"status":"ready"}', media_type="application/json")
+        return Response(b'{"status":"not ready"}', 503, media_type="application/json")
+
+    return (
+        Route("/readyz", readiness, methods=["GET"]),
+        Route("/", _hello, methods=["GET"]),
+        Route("/healthz", _hello, methods=["GET"]),
+    )
+
+
+def health_app(ready: Ready) -> ASGIApp:
+    """Return the application of a process that serves nothing: whether it lives, and is ready."""
+    return Starlette(routes=_health(ready))
+
+
 class _Refusals:
     """What is said where no route fits, or ours failed."""
 
-    def __init__(self, shapes: Mapping[Shape, ClientShape]) -> None:
+    def __init__(self, shapes: Mapping[Shape, ClientShape], served: Mapping[str, Shape]) -> None:
         self._shapes = shapes
+        self._served = served
 
     async def no_such_route(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         code = "method_not_allowed" if status == 405 else "route_not_found"
         headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
         path = request.scope["path"]
-        if any(path == prefix + known for prefix in PREFIXES for known in _PATHS):
+        if any(path == prefix + known for prefix in PREFIXES for known in self._served):
             status, code, headers = 405, "method_not_allowed", {"allow": "POST"}
         said = f"{request.method} {path} is not served here."
         mend = f"The model routes are {', '.join(f'/v1{path}' for path in _PATHS)}."

@@ -28,6 +28,7 @@ from turnout.gateway.exchange import (
 )
 from turnout.gateway.measure.live import LiveEvidence
 from turnout.gateway.measure.warm import WarmCaches
+from turnout.gateway.observe.spans import request_span
 from turnout.gateway.policy.book import govern_under
 from turnout.gateway.ports import (
     Holder,
@@ -78,6 +79,8 @@ class EngineParts:
     noticing: Noticing
     provider_keys: ProviderKeys
     clock: Clock
+    propagate: bool = False
+    """Whether providers are told which trace a request belongs to."""
 
 
 class Engine:
@@ -218,7 +221,9 @@ class Engine:
 
     def _begin(self, caller: Caller, request: InferenceRequest, request_id: RequestId) -> Trail:
         now = self._clock.now()
-        return Trail(request_id, caller, request, now, self._clock.monotonic(), request.model)
+        onward = request_span(request_id, request.trace) if self._parts.propagate else None
+        began = self._clock.monotonic()
+        return Trail(request_id, caller, request, now, began, request.model, onward)
 
     async def _route(self, trail: Trail) -> Sequence[DeploymentId]:
         """Admit the request and return whom to ask, first choice first."""

@@ -7,6 +7,7 @@ from turnout.core.govern.keys import KeyLimits, Role
 from turnout.core.ids import ModelId, SessionId, ToolCallId
 from turnout.core.inference import FinishReason, RoutingAsk, RoutingReport, StepKind
 from turnout.core.json import JsonObject
+from turnout.core.observe.spans import TraceParent
 from turnout.core.usage import Usage
 from turnout.gateway.dialog.conversation import Shape
 from turnout.gateway.dialog.events import Ending, Native, Piece, Reply
@@ -87,6 +88,8 @@ class InferenceRequest:
     thinking: bool | None
     call_kind: StepKind | None
     idempotency_key: str | None = None
+    trace: TraceParent | None = None
+    """Where it belongs in the trace of its sender."""
     shape: Shape = "chat"
     topic: str = ""
     """The standing instructions and what was asked last, both ends of each; where the request

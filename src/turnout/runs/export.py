@@ -25,6 +25,7 @@ def result_object(result: RunResult) -> JsonObject:
         "success_condition": result.planned.success if result.planned else "",
         "attempts": [_attempt(each) for each in result.attempts],
         "chosen_attempt": result.chosen.attempt if result.chosen else None,
+        "kind": result.task.kind,
         "review": _review(result.review) if result.review else None,
         "approvals": [_consent(each) for each in result.consents],
         "prompt": result.task.prompt,
@@ -84,9 +85,16 @@ def _review(review: Reviewed) -> JsonObject:
     return {
         "blocked": review.blocked,
         "decided": review.decided,
+        "decision": review.decision,
         "summary": review.summary,
         "notes": [
-            {"path": note.path, "line": note.line, "text": note.text, "blocks": note.blocks}
+            {
+                "path": note.path,
+                "line": note.line,
+                "severity": note.level,
+                "text": note.text,
+                "blocks": note.blocks,
+            }
             for note in review.notes
         ],
     }
@@ -183,6 +191,10 @@ def _resources(used: ResourcesUsed) -> JsonObject:
         "disk_bytes": used.disk_bytes,
         "wall_seconds": round(used.wall_seconds, 3),
         "frozen_seconds": round(used.frozen_seconds, 3),
+        "memory_mib_seconds": None
+        if used.memory_mib_seconds is None
+        else round(used.memory_mib_seconds, 3),
+        "cost_micros": used.cost,
     }
 
 

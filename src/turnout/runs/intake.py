@@ -2,18 +2,38 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from turnout.core.events import Event, LoopEnded, Notice, RunEnded, RunStarted
-from turnout.core.tasks import Task
-from turnout.errors import UsageError
+from turnout.core.tasks import ReviewAsk, Task
+from turnout.errors import RepositoryError, UsageError
 from turnout.runs.ports import StrategyName
 from turnout.sandbox.repository import Resolved
+from turnout.sandbox.workspace.history import Compared
 
-__all__ = ["Intake", "Resolve", "named_as", "take_in", "without_credentials"]
+__all__ = [
+    "LARGEST_DIFF",
+    "NOTHING_SAID",
+    "Compare",
+    "Intake",
+    "Resolve",
+    "compare_nothing",
+    "named_as",
+    "take_in",
+    "without_credentials",
+]
+
+LARGEST_DIFF: Final = 1 << 20
+"""Bytes of a change that is reviewed."""
+NOTHING_SAID: Final = "Review this change."
+"""The task of a review where nobody has said what the change is for."""
 
 Resolve = Callable[[str, str], Awaitable[Resolved]]
 """Finds the commit that a revision of a repository stands for."""
+
+Compare = Callable[[str, str, str], Awaitable[Compared]]
+"""Returns what a commit (third) of a repository changes since it has left another (second)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +41,10 @@ class Intake:
     """A task that can be worked on."""
 
     task: Task
-    """As it was given; a URL may hold credentials, which never go on record."""
+    """As it was given; a URL may hold credentials, which never go on record.
+
+    The diff of a change that is to be reviewed is known.
+    """
     commit: str
     notices: tuple[Notice, ...]
 
@@ -31,8 +54,16 @@ class Intake:
         return RunStarted(shown, self.commit, strategy)
 
 
-async def take_in(task: Task, resolve: Resolve) -> Intake:
-    """Check a task and find its base commit; `UsageError` or `RepositoryError` where it fails."""
+async def compare_nothing(repository: str, base: str, head: str) -> Compared:
+    """Compare no commits: `RepositoryError`."""
+    raise RepositoryError(f"{base[:12]} and {head[:12]} of {repository} cannot be compared here.")
+
+
+async def take_in(task: Task, resolve: Resolve, compare: Compare = compare_nothing) -> Intake:
+    """Check a task and find its base commit; `UsageError` or `RepositoryError` where it fails.
+
+    The base of a head that is to be reviewed is the commit at which the two have parted.
+    """
     if not task.prompt.strip():
         raise UsageError("The task is empty.", mend="Say in a sentence what is to be done.")
     for command in (task.test_command, task.setup):
@@ -41,10 +72,31 @@ async def take_in(task: Task, resolve: Resolve) -> Intake:
                 f"The command {command!r} holds a NUL byte.", mend="Write it without one."
             )
     resolved = await resolve(task.repository, task.base)
+    if task.review is not None:
+        review, commit = await _reviewed(task, task.review, resolved.commit, resolve, compare)
+        return Intake(replace(task, review=review), commit, ())
     notices = [Notice(text, "warning") for text in resolved.warnings]
     if resolved.dirty:
         notices.append(Notice(_dirty(resolved.dirty, resolved.commit), "warning"))
     return Intake(task, resolved.commit, tuple(notices))
+
+
+async def _reviewed(
+    task: Task, review: ReviewAsk, commit: str, resolve: Resolve, compare: Compare
+) -> tuple[ReviewAsk, str]:
+    """Return a change with its diff, and the commit that the diff lies on."""
+    if review.head:
+        head = await resolve(task.repository, review.head)
+        compared = await compare(task.repository, commit, head.commit)
+        review, commit = replace(review, diff=compared.diff), compared.base
+    if not review.diff.strip():
+        raise UsageError("There is nothing to review: the diff is empty.")
+    if len(review.diff) > LARGEST_DIFF:
+        raise UsageError(
+            f"The diff is larger than {LARGEST_DIFF >> 20} MiB.",
+            mend="Have parts of the change reviewed, each for itself.",
+        )
+    return review, commit
 
 
 def without_credentials(repository: str) -> str:

@@ -127,9 +127,17 @@ class Agent(Protocol):
         ...
 
     def review(
-        self, client: ModelClient, sandbox: Sandbox, subject: ReviewSubject, approver: Approver
+        self,
+        client: ModelClient,
+        sandbox: Sandbox,
+        subject: ReviewSubject,
+        approver: Approver,
+        record: Iterable[Event] = (),
     ) -> AsyncIterator[Event]:
-        """Read a change that `sandbox` holds, yielding each event; the last one is `Reviewed`."""
+        """Read a change that `sandbox` holds, yielding each event; the last one is `Reviewed`.
+
+        `record`: the events of this review that an earlier service has put on record.
+        """
         ...
 
     def explain(self, client: ModelClient, subject: Explanation) -> AsyncIterator[Event]:

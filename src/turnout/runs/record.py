@@ -39,6 +39,11 @@ class Recorder:
         self._told = told
         self.run_id = run_id
 
+    @property
+    def epoch(self) -> int:
+        """Of the segment that writes; 0 before the record is begun."""
+        return self._epoch
+
     async def begin(self, first: RunStarted) -> None:
         """Open the record with its first event."""
         at = self._clock.now()

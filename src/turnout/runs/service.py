@@ -1,7 +1,7 @@
 """The service room's front: takes a task in and shows its run as it happens."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from turnout.agent.approval import Approver
 from turnout.core.events import Entry
@@ -41,7 +41,10 @@ class RunService:
         models: Models,
         resolve: Resolve,
         report: Report,
+        saw: Callable[[Entry], None] = lambda _: None,
     ) -> None:
+        """`saw` is told of each entry that is on record, and must not wait."""
+        self._saw = saw
         self._store = store
         self._workshop = workshop
         self._models = models
@@ -57,10 +60,15 @@ class RunService:
         on record before stays there. Closing the iterator gives the run up at once. Without an
         `approver`, tool calls that wait for a person are refused.
         """
-        intake = await take_in(task, self._resolve)
+        intake = await take_in(task, self._resolve, self._workshop.compare)
         access = await self._ready()
         entries: asyncio.Queue[Entry | None] = asyncio.Queue()
-        recorder = Recorder(self._store, new_run_id(), self._workshop.clock, entries.put_nowait)
+
+        def publish(entry: Entry) -> None:
+            entries.put_nowait(entry)
+            self._saw(entry)
+
+        recorder = Recorder(self._store, new_run_id(), self._workshop.clock, publish)
         worker = RunWorker(self._workshop, access, recorder, stop or Stop(), approver)
         work = asyncio.create_task(self._work(intake, access, recorder, worker, entries))
         summary = Summary()

@@ -26,6 +26,7 @@ from turnout.core.events import (
     Reviewed,
     RunEnded,
     RunStarted,
+    SpendCorrected,
     StepStarted,
     TestsRan,
     ToolCallDone,
@@ -41,7 +42,7 @@ from turnout.core.tools import ToolCall, ToolResult
 from turnout.core.usage import Usage
 from turnout.runs.ports import StrategyName
 
-__all__ = ["AttemptUse", "Consent", "RunResult", "Summary", "ToolUse", "fold"]
+__all__ = ["AttemptUse", "Consent", "RunResult", "Summary", "ToolUse", "fold", "sum_of"]
 
 _NOTHING = Patch(b"", ())
 _FREE = Micros(0)
@@ -331,7 +332,9 @@ def _with_work(result: RunResult, event: Event) -> RunResult:
 def _with_rest(result: RunResult, event: Event) -> RunResult:
     match event:
         case ResourcesUsed():
-            return replace(result, resources=_sum(result.resources, event))
+            return replace(result, resources=sum_of(result.resources, event))
+        case SpendCorrected(charged=charged, usage=usage):
+            return replace(result, cost=charged, usage=usage)
         case PlanUpdated():
             return replace(result, progress=event)
         case Reviewed():
@@ -340,16 +343,20 @@ def _with_rest(result: RunResult, event: Event) -> RunResult:
             return result
 
 
-def _sum(earlier: ResourcesUsed | None, used: ResourcesUsed) -> ResourcesUsed:
-    """Add what another attempt took; the peak is the highest of all."""
+def sum_of(earlier: ResourcesUsed | None, used: ResourcesUsed) -> ResourcesUsed:
+    """Add what more sandboxes took; the peak is the highest, the cost what is known of it."""
     if earlier is None:
         return used
     cpu, disk = (earlier.cpu_seconds, used.cpu_seconds), (earlier.disk_bytes, used.disk_bytes)
+    memory = (earlier.memory_mib_seconds, used.memory_mib_seconds)
     peaks = [each.peak_memory_bytes for each in (earlier, used) if each.peak_memory_bytes]
+    costs = [each.cost for each in (earlier, used) if each.cost is not None]
     return ResourcesUsed(
         None if None in cpu else sum(filter(None, cpu)),
         max(peaks, default=None),
         None if None in disk else sum(filter(None, disk)),
         earlier.wall_seconds + used.wall_seconds,
         earlier.frozen_seconds + used.frozen_seconds,
+        None if None in memory else sum(filter(None, memory)),
+        Micros(sum(costs)) if costs else None,
     )

@@ -13,7 +13,8 @@ State folder, all of it made once and never changed:
 """
 
 import asyncio
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -43,7 +44,7 @@ from turnout.sandbox.workspace.history import fetch_history
 from turnout.sandbox.workspace.source import locate
 from turnout.sandbox.workspace.use import touched
 
-__all__ = ["BaseLayers", "Layer", "find_layer", "prepare_base"]
+__all__ = ["BaseLayers", "Layer", "find_layer", "likeness_of", "prepare_base"]
 
 
 class Layer(BaseModel):
@@ -63,6 +64,8 @@ class Layer(BaseModel):
 
     What they hold was made, not committed (`node_modules`, say), and is no change of a run's.
     """
+    likeness: str = ""
+    """The same on every machine that has made the like of it; empty: made before that was noted."""
 
     @property
     def sent(self) -> tuple[Path, ...]:
@@ -155,6 +158,7 @@ async def _prepare(tools: Tools, spec: BaseSpec) -> BaseRef:
         project=project.shown,
         under=tuple(folder for folder in (project.made, modules.folder) if folder is not None),
     )
+    layer.likeness = _likeness(layer, environment.requirements, spec.setup)
     if spec.setup is not None and parts.source is not None:
         beneath = Beneath(layer.commit, layer.environment, layer.under)
         done = await prepare_setup(tools, parts.source, beneath, spec.setup)
@@ -166,21 +170,35 @@ async def _prepare(tools: Tools, spec: BaseSpec) -> BaseRef:
 
 def find_layer(state_dir: Path, base: BaseRef) -> Layer:
     """Return the parts of a prepared base layer; `SandboxError` where they are gone."""
-    path = state_dir / "layers" / f"{base.key}.json"
-    try:
-        layer = Layer.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, ValidationError):
-        raise _gone(base) from None
+    path, layer = _noted(state_dir, base.key)
     there = [touched(state_dir, part) for part in (path, *layer.parts)]
     if not all(there):
-        raise _gone(base)
+        raise _gone(base.key)
     return layer
 
 
-def _gone(base: BaseRef) -> SandboxError:
-    return SandboxError(
-        f"The base layer {base.key[:12]} is no longer there.", mend="Prepare it again."
-    )
+def likeness_of(state_dir: Path, key: str) -> str:
+    """Return what alike bases of all machines share, by the key of one; empty: it is not known."""
+    return _noted(state_dir, key)[1].likeness
+
+
+def _noted(state_dir: Path, key: str) -> tuple[Path, Layer]:
+    path = state_dir / "layers" / f"{key}.json"
+    try:
+        return path, Layer.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        raise _gone(key) from None
+
+
+def _likeness(layer: Layer, installed: Sequence[str], setup: str | None) -> str:
+    """Name what a layer is made of; folders are called by what went in, and a token."""
+    made = [folder for folder in (layer.environment, layer.project, *layer.under) if folder]
+    names = [folder.parent.name.rpartition("-")[0] for folder in made]
+    return short_hash(json.dumps([layer.commit, names, sorted(installed), setup]))
+
+
+def _gone(key: str) -> SandboxError:
+    return SandboxError(f"The base layer {key[:12]} is no longer there.", mend="Prepare it again.")
 
 
 async def _parts(starter: BareStarter, spec: BaseSpec) -> _Parts:
@@ -211,8 +229,9 @@ async def _made(tools: Tools, parts: _Parts, *, builds: bool) -> tuple[Project, 
 
 def _keep(state_dir: Path, layer: Layer) -> str:
     """Write the manifest and return its key."""
+    # The name says where the parts are, so that layers that others have made are still found.
+    key = short_hash(layer.model_dump_json(exclude={"likeness"}))
     manifest = layer.model_dump_json()
-    key = short_hash(manifest)
     path = traversable(state_dir / "layers") / f"{key}.json"
     made = path.with_name(f".{path.name}-{token_hex(4)}")
     made.write_text(manifest, "utf-8")

@@ -54,13 +54,15 @@ class BubblewrapDriver:
         *,
         bubblewrap: str | None = None,
         egress: EgressServices = _NO_SERVICES,
+        streams: bool = False,
     ) -> None:
+        """Keep the `streams` of layers, for other machines."""
         self._state_dir = state_dir
         self._program = bubblewrap or shutil.which("bwrap")
         self._egress = egress
         self._registry = Registry(state_dir / "sandboxes")
         self._bases = BaseLayers()
-        self._layers = Layers(state_dir)
+        self._layers = Layers(state_dir, streams=streams)
         self._launcher = Launcher()
         self._finding = asyncio.Lock()
         self._walls: Walls | None = None
@@ -135,7 +137,7 @@ class BubblewrapDriver:
         begun = Beginning(self, self._layers, base, limits, egress, layer, overlay)
         contents = walls.contents(found.mounts)
         if overlay:
-            layers = [str(folder) for folder in begun.layer_folders()]
+            layers = [str(folder) for folder in await begun.layer_folders()]
             contents = laid_over(contents, [REPO, VENV], layers)
         order = Order(run_id, contents, limits, egress)
         copies = not overlay and found.tree is not None

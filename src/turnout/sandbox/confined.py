@@ -90,10 +90,11 @@ class Beginning:
             run_id, self.base, self.limits, egress=self.egress, layer=layer
         )
 
-    def layer_folders(self) -> tuple[Path, ...]:
+    async def layer_folders(self) -> tuple[Path, ...]:
         """Return the folders of its layers, uppermost first, where they lie over each other."""
         if self.layer is None or not self.overlay:
             return ()
+        await self.layers.lay_down(self.driver, self.layer)
         return self.layers.folders(self.base, self.layer)
 
     async def finish(self, sandbox: Sandbox) -> None:

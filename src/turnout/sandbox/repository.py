@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from turnout.errors import RepositoryError
-from turnout.sandbox.workspace.git import bytes_to_text, git_here, git_remote, last_line
+from turnout.sandbox.workspace.git import Access, bytes_to_text, git_here, git_remote, last_line
 from turnout.sandbox.workspace.process import Finished
 from turnout.sandbox.workspace.source import Source, locate
 
@@ -53,13 +53,13 @@ class Resolved:
     """What the user should know, one sentence each."""
 
 
-async def resolve(repository: str, base: str) -> Resolved:
+async def resolve(repository: str, base: str, access: Access | None = None) -> Resolved:
     """Find the commit that `base` names in a repository.
 
     `repository` is a path (also within a checkout) or a URL; `base` any revision: a branch, a
     tag, a full or short object name. `RepositoryError` names the mend. Never asks for a password.
     """
-    source = await locate(repository)
+    source = await locate(repository, access)
     if not base or not base.isprintable() or base.startswith("-"):
         raise RepositoryError(f"`{base!r}` names no commit.", mend="Name a branch, tag or commit.")
     if source.local:
@@ -184,7 +184,8 @@ def _some(names: Iterable[str]) -> str:
 
 async def _resolve_remote(source: Source, base: str) -> str:
     patterns = ["HEAD", base, f"refs/heads/{base}", f"refs/tags/{base}", f"refs/tags/{base}^{{}}"]
-    done = await git_remote(["ls-remote", "--", source.url, *patterns], timeout=_REMOTE_TIMEOUT)
+    asked = ["ls-remote", "--", source.url, *patterns]
+    done = await git_remote(asked, timeout=_REMOTE_TIMEOUT, access=source.access)
     if not done.ok:
         raise _unreachable(source, done)
     refs = {}
@@ -206,7 +207,8 @@ async def _search_remote(source: Source, base: str) -> str:
         await git_here(["init", "--quiet", "--bare", "--template=", folder], timeout=20)
         fetch = ["fetch", "--quiet", "--no-tags", "--filter=tree:0", "--", source.url]
         wanted = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"]
-        done = await git_remote(["--git-dir", folder, *fetch, *wanted], timeout=_HISTORY_TIMEOUT)
+        asked = ["--git-dir", folder, *fetch, *wanted]
+        done = await git_remote(asked, timeout=_HISTORY_TIMEOUT, access=source.access)
         if not done.ok:
             raise _unreachable(source, done)
         commit = await _commit(folder, base)

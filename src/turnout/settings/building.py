@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -13,20 +14,27 @@ from turnout.core.govern.revisions import DEFAULT_POLICY
 from turnout.core.inference import StepKind
 from turnout.core.money import usd_to_micros
 from turnout.core.policies import EgressPolicy, Policy
-from turnout.core.service.options import ServiceOptions
-from turnout.core.service.repositories import RepositoryBook, check_name, check_server
-from turnout.errors import ConfigError, UsageError
+from turnout.core.service.checkpoints import CheckpointOptions
+from turnout.core.service.options import NotifyOptions, ServiceOptions
+from turnout.core.service.retention import Retention
+from turnout.core.spend.rates import MachineRates
+from turnout.errors import ConfigError
 from turnout.gateway.config.tables import close_match
 from turnout.sandbox.base import BoundSecret, Egress, Limits
 from turnout.sandbox.container.options import ContainerOptions
 from turnout.sandbox.egress.rules import parse_rule
 from turnout.sandbox.kubernetes.options import KubernetesOptions, ProxyAddress
 from turnout.sandbox.testrun import TestPaths
+from turnout.settings.forges import forges_of
+from turnout.settings.queues import queue_of
+from turnout.settings.repositories import book_of
 from turnout.settings.tables import (
     AgentTable,
     ContainerTable,
     KubernetesTable,
     ProxyTable,
+    RatesTable,
+    RetentionTable,
     SandboxTable,
     ServiceTable,
     TestsTable,
@@ -42,6 +50,7 @@ __all__ = [
     "egress_of",
     "kubernetes_options",
     "limits_of",
+    "rates_of",
     "service_options",
     "test_paths_of",
 ]
@@ -50,7 +59,7 @@ _MIB: Final = 1 << 20
 _LONGEST_RESULT: Final = 1_000_000
 """Characters that are kept of a result; the model reads on in them as far as it wants."""
 _LISTS: Final = ("approvals", "connections", "extra_tools")
-_BUILT: Final = frozenset({"steps", "tool_steps", "max_spend", "mcp", *_LISTS})
+_BUILT: Final = frozenset({"steps", "tool_steps", "max_spend", "mcp", "redactor", *_LISTS})
 
 
 def agent_config(table: AgentTable) -> AgentConfig:
@@ -192,31 +201,65 @@ def limits_of(table: SandboxTable) -> Limits:
     )
 
 
-def service_options(table: ServiceTable) -> ServiceOptions:
-    """Return how the service is set up; `ConfigError` for a repository that nobody could name."""
-    try:
-        for name in table.repositories:
-            check_name(name)
-        for server in table.servers:
-            check_server(server)
-    except UsageError as error:
-        raise ConfigError(f"`service`: {error.message}", mend=error.mend) from error
-    named = {name: _place(name, place) for name, place in table.repositories.items()}
-    return ServiceOptions(
-        repositories=RepositoryBook(named, tuple(table.servers)),
-        workers=table.workers,
-        per_project=table.per_project,
-        per_repository=table.per_repository,
+def rates_of(table: RatesTable) -> MachineRates:
+    """Return what sandboxes cost."""
+    return MachineRates(
+        usd_to_micros(table.cpu_hour_usd),
+        usd_to_micros(table.memory_gib_hour_usd),
+        usd_to_micros(table.sandbox_hour_usd),
     )
 
 
-def _place(name: str, place: str) -> str:
-    """Return where a named repository is; `ConfigError` for a path that depends on the folder."""
-    if "://" not in place and not Path(place).is_absolute():
-        raise ConfigError(
-            f"`service.repositories.{name}` is {place!r}.", mend="Write an absolute path or a URL."
+def service_options(table: ServiceTable) -> ServiceOptions:
+    """Return how the service is set up; `ConfigError` for what cannot be."""
+    return ServiceOptions(
+        repositories=book_of(table.repositories, table.servers),
+        workers=table.workers,
+        per_project=table.per_project,
+        per_repository=table.per_repository,
+        queued_per_project=table.queued_per_project,
+        retention=_retention(table.retention),
+        checkpoints=_checkpoints(table),
+        forges=forges_of(table.forges),
+        notify=NotifyOptions(table.notify.secret_env or "", table.notify.allow_private),
+        queue=queue_of(table.queue),
+    )
+
+
+def _checkpoints(table: ServiceTable) -> CheckpointOptions:
+    options = CheckpointOptions(most_bytes=table.checkpoint_mb * _MIB)
+    match table.checkpoints:
+        case "auto":
+            return options
+        case "database" | "local":
+            return replace(options, database=table.checkpoints == "database")
+        case place if Path(place).is_absolute():
+            return replace(options, folder=Path(place))
+        case place:
+            raise ConfigError(
+                f"`service.checkpoints` is {place!r}.",
+                mend="Write `auto`, `local`, `database`, or the path of a folder that all machines "
+                "have mounted.",
+            )
+
+
+def _retention(table: RetentionTable) -> Retention:
+    def age(days: float | None) -> timedelta | None:
+        return None if days is None else timedelta(days=days)
+
+    try:
+        return Retention(
+            runs=age(table.runs),
+            receipts=age(table.receipts),
+            events=age(table.events),
+            audit=age(table.audit),
+            conversations=timedelta(days=table.conversations),
         )
-    return place if "://" in place else str(Path(place).resolve())
+    except OverflowError as error:
+        raise ConfigError(
+            "`service.retention` keeps something for longer than there are dates.",
+            mend="To keep it for ever leave the key out.",
+        ) from error
 
 
 def test_paths_of(table: TestsTable) -> TestPaths:

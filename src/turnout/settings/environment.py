@@ -8,6 +8,7 @@ a repository must not configure the host that works on it.
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, get_args
 
@@ -30,14 +31,18 @@ from turnout.settings.building import (
     egress_of,
     kubernetes_options,
     limits_of,
+    rates_of,
     service_options,
     test_paths_of,
 )
+from turnout.settings.observing import observe_options
+from turnout.settings.secrets import redactor_of
 from turnout.settings.tables import File
 from turnout.settings.values import (
     CONFIG_NAME,
     HOSTED_KEYS,
     KNOWN_KEYS,
+    REACH_VARIABLES,
     ConfigFile,
     Endpoint,
     KnownKey,
@@ -48,6 +53,7 @@ from turnout.settings.values import (
 __all__ = [
     "endpoint_present",
     "find_config",
+    "gateway_address",
     "keys_present",
     "load_settings",
     "secret_named",
@@ -58,7 +64,7 @@ __all__ = [
 ]
 
 _HOST_VARIABLES: Final = frozenset(
-    {"PATH", "HOME", "USER", "LOGNAME", "LANG", "XDG_CONFIG_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+    {"PATH", "HOME", "USER", "LOGNAME", "LANG", "XDG_CONFIG_HOME", *REACH_VARIABLES}
 )
 """What host programs that we start on the user's behalf are told of the environment."""
 _HERE: Final = "http://127.0.0.1:8700"
@@ -173,6 +179,24 @@ def service_address(
     return ServiceAddress(address.removesuffix("/v1"), _key(env, "TURNOUT_API_KEY"))
 
 
+def gateway_address(environment: Mapping[str, str] | None = None) -> ServiceAddress | None:
+    """Return the gateway that workers of this machine use: TURNOUT_GATEWAY; None: none is named.
+
+    The key is that of TURNOUT_GATEWAY_KEY. `ConfigError` for what is no address.
+    """
+    env = os.environ if environment is None else environment
+    given = env.get("TURNOUT_GATEWAY", "").strip()
+    if not given:
+        return None
+    try:
+        address = http_address(given)
+    except ValueError as error:
+        wrong = str(error).partition(", such as")[0]
+        mend = f"Write it as {_with_scheme(given)}."
+        raise ConfigError(f"TURNOUT_GATEWAY {wrong}.", mend=mend) from error
+    return ServiceAddress(address.removesuffix("/v1"), _key(env, "TURNOUT_GATEWAY_KEY"))
+
+
 def service_here(environment: Mapping[str, str] | None = None) -> ServiceAddress:
     """Return the service of this machine at its usual address, with the key of TURNOUT_API_KEY."""
     env = os.environ if environment is None else environment
@@ -226,6 +250,7 @@ def _settings(path: Path | None, table: File, env: Mapping[str, str]) -> Setting
     if catalog.deployments:
         for one in policies:
             check_models(one, catalog)
+    redactor = redactor_of(table.model_dump(mode="json"), env)
     connections = parse_connections(table.connections, env.get)
     check_connections(table.agent, connections)
     return Settings(
@@ -236,7 +261,8 @@ def _settings(path: Path | None, table: File, env: Mapping[str, str]) -> Setting
         catalog=catalog,
         connections=connections,
         endpoint=_endpoint(env),
-        agent=agent_config(table.agent),
+        agent=replace(agent_config(table.agent), redactor=redactor),
+        redactor=redactor,
         surface=table.agent.surface,
         driver=driver_name(table.sandbox),
         container=container_options(table.sandbox.container),
@@ -244,6 +270,7 @@ def _settings(path: Path | None, table: File, env: Mapping[str, str]) -> Setting
         hosted=HostedOptions(table.sandbox.hosted.image, table.sandbox.hosted.python),
         hosted_keys={name: env[key] for name, key in HOSTED_KEYS.items() if env.get(key)},
         limits=limits_of(table.sandbox),
+        rates=rates_of(table.sandbox.rates),
         egress=egress_of(policy.egress, env),
         test_command=table.tests.command,
         setup=table.tests.setup,
@@ -252,6 +279,7 @@ def _settings(path: Path | None, table: File, env: Mapping[str, str]) -> Setting
         host_environment={k: v for k, v in env.items() if k in _HOST_VARIABLES},
         service=service_options(table.service),
         colour=not env.get("NO_COLOR"),
+        observe=observe_options(table.observe, env),
         database=env.get("TURNOUT_DATABASE") or None,
     )
 

@@ -1,10 +1,12 @@
 """The tables of `turnout.toml`, as they are written."""
 
+from decimal import Decimal
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
 from turnout.core.inference import Objective, TaskKind
+from turnout.core.service.forges import ForgeKind
 from turnout.gateway.config.tables import Rate, Table, Usd, shaped
 from turnout.sandbox.container.options import EngineName
 from turnout.sandbox.kubernetes.options import PullPolicy
@@ -14,10 +16,17 @@ __all__ = [
     "AgentTable",
     "ContainerTable",
     "File",
+    "ForgeTable",
     "HostedTable",
     "KubernetesTable",
     "McpTable",
+    "NotifyTable",
+    "ObserveTable",
     "ProxyTable",
+    "QueueTable",
+    "RatesTable",
+    "RepositoryTable",
+    "RetentionTable",
     "SandboxTable",
     "ServiceTable",
     "StepTable",
@@ -32,6 +41,10 @@ _SERVER: Final = shaped(
 )
 _VARIABLE: Final = shaped(
     r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable: letters, digits and `_`"
+)
+
+_QUEUE: Final = shaped(
+    r"[A-Za-z0-9._:-]{1,200}", "at most 200 letters, digits and `. _ : -`, such as `turnout.runs`"
 )
 
 
@@ -128,6 +141,14 @@ class HostedTable(Table):
     python: Text = "/usr/bin/python3"
 
 
+class RatesTable(Table):
+    """`[sandbox.rates]`."""
+
+    cpu_hour_usd: Usd = Decimal(0)
+    memory_gib_hour_usd: Usd = Decimal(0)
+    sandbox_hour_usd: Usd = Decimal(0)
+
+
 class SandboxTable(Table):
     """`[sandbox]`."""
 
@@ -142,6 +163,7 @@ class SandboxTable(Table):
     inodes: Annotated[int, Field(ge=1_000)] | None = None
     idle_seconds: Rate | None = None
     lifetime_hours: Rate | None = None
+    rates: RatesTable = Field(default_factory=RatesTable)
 
 
 class TestsTable(Table):
@@ -153,14 +175,88 @@ class TestsTable(Table):
     patterns: list[Text] | None = None
 
 
+class RetentionTable(Table):
+    """`[service.retention]`, in days."""
+
+    runs: Rate | None = None
+    receipts: Rate | None = None
+    events: Rate | None = None
+    audit: Rate | None = None
+    conversations: Rate = 30.0
+
+
+class ForgeTable(Table):
+    """`[service.forges.NAME]`."""
+
+    kind: ForgeKind
+    api: Text
+    secret_env: Text
+    token_env: Text
+    key: Text
+    repositories: Annotated[dict[Text, Text], Field(min_length=1)]
+    label: Text = "turnout"
+    review_label: Text = "turnout-review"
+    starters: Literal["write", "maintain", "admin"] = "write"
+
+
+class QueueTable(Table):
+    """`[service.queue]`."""
+
+    url_env: Text
+    name: Annotated[str, _QUEUE] = "turnout.runs"
+    dead: Annotated[str, _QUEUE] | None = None
+    group: Annotated[str, _QUEUE] = "turnout"
+    key: Text | None = None
+
+
+class RepositoryTable(Table):
+    """`[service.repositories.NAME]`, or the place alone."""
+
+    url: Text | None = None
+    path: Text | None = None
+    credential_env: Annotated[str, _VARIABLE] | None = None
+    push: bool = False
+
+
+def _repository(given: JsonValue) -> JsonValue:
+    """Return the table that a place alone stands for."""
+    if not isinstance(given, str):
+        return given
+    return {"url": given} if "://" in given else {"path": given}
+
+
+class NotifyTable(Table):
+    """`[service.notify]`."""
+
+    secret_env: Annotated[str, _VARIABLE] | None = None
+    allow_private: bool = False
+
+
 class ServiceTable(Table):
     """`[service]`."""
 
-    repositories: dict[str, Text] = Field(default_factory=dict)
+    repositories: dict[str, Annotated[RepositoryTable, BeforeValidator(_repository)]] = Field(
+        default_factory=dict
+    )
     servers: list[Text] = Field(default_factory=list)
     workers: Annotated[int, Field(ge=1, le=1_000)] = 2
     per_project: Annotated[int, Field(ge=1)] | None = None
     per_repository: Annotated[int, Field(ge=1)] | None = None
+    queued_per_project: Annotated[int, Field(ge=1)] = 1_000
+    checkpoints: Text = "auto"
+    checkpoint_mb: Annotated[int, Field(ge=1, le=10_000)] = 64
+    retention: RetentionTable = Field(default_factory=RetentionTable)
+    forges: dict[Text, ForgeTable] = Field(default_factory=dict)
+    notify: NotifyTable = Field(default_factory=NotifyTable)
+    queue: QueueTable | None = None
+
+
+class ObserveTable(Table):
+    """`[observe]`."""
+
+    content: bool = False
+    propagate: bool = False
+    metrics_key_env: Annotated[str, _VARIABLE] | None = None
 
 
 class File(Table):
@@ -174,4 +270,5 @@ class File(Table):
     agent: AgentTable = Field(default_factory=AgentTable)
     sandbox: SandboxTable = Field(default_factory=SandboxTable)
     tests: TestsTable = Field(default_factory=TestsTable)
+    observe: ObserveTable = Field(default_factory=ObserveTable)
     service: ServiceTable = Field(default_factory=ServiceTable)

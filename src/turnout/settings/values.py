@@ -8,8 +8,11 @@ from urllib.parse import urlsplit
 
 from turnout.agent.base import AgentConfig
 from turnout.core.govern.connections import Connection as ToolConnection
+from turnout.core.observe.options import ObserveOptions
 from turnout.core.policies import Policy
+from turnout.core.secrecy.redactor import Redactor
 from turnout.core.service.options import ServiceOptions
+from turnout.core.spend.rates import MachineRates
 from turnout.core.tasks import SurfaceName
 from turnout.gateway.catalog import Catalog
 from turnout.gateway.dialog.conversation import Shape
@@ -23,6 +26,7 @@ __all__ = [
     "CONFIG_NAME",
     "HOSTED_KEYS",
     "KNOWN_KEYS",
+    "REACH_VARIABLES",
     "ConfigFile",
     "DriverName",
     "Endpoint",
@@ -39,6 +43,17 @@ HOSTED_KEYS: Final = {
     "withruntime": "RUNTIME_API_KEY",
 }
 """Variables that hold the keys of hosts of rented machines, by driver."""
+
+REACH_VARIABLES: Final = frozenset(
+    {
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "GIT_SSL_CAINFO",
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+    }
+)
+"""Which proxies and certificates lead to the network, for host programs."""
 
 DriverName = Literal[
     "bubblewrap", "container", "kubernetes", "e2b", "withruntime", "novita", "none"
@@ -150,6 +165,10 @@ class Settings:
     hosted_keys: Mapping[str, str] = field(repr=False)
     """By driver, where the variable of its host's key is set."""
     limits: Limits
+    rates: MachineRates
+    """What sandboxes cost."""
+    redactor: Redactor
+    """Knows the secrets of this process."""
     egress: Egress
     """What the policy names, without package mirrors; a secret that is not set is empty."""
     test_command: str | None
@@ -161,8 +180,17 @@ class Settings:
     """For host programs such as git, when they act on the user's own repository."""
     service: ServiceOptions
     colour: bool
+    observe: ObserveOptions = field(default_factory=ObserveOptions)
     database: str | None = field(default=None, repr=False)
     """URL of a PostgreSQL database, with its password; None: a file in the state folder."""
+
+    @property
+    def shares_checkpoints(self) -> bool:
+        """Whether what workspaces of the service held is kept for other machines, too."""
+        options = self.service.checkpoints
+        if options.folder is not None:
+            return True
+        return self.database is not None if options.database is None else options.database
 
     def with_model(self, model: str) -> "Settings":
         """Return settings under which every step asks for one model."""

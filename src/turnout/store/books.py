@@ -263,4 +263,9 @@ def _receipt(into: Insert) -> ClauseElement:
     values = {
         c.name: bindparam(c.name, type_=c.type) for c in receipts.columns if not c.primary_key
     }
-    return into(receipts).values(values).on_conflict_do_nothing(index_elements=["request_id"])
+    statement = into(receipts).values(values)
+    others = {name: statement.excluded[name] for name in values if name != "request_id"}
+    # Whoever was taken for dead knows after all what became of the request.
+    return statement.on_conflict_do_update(
+        index_elements=["request_id"], set_=others, where=receipts.c.status == "unknown"
+    )

@@ -29,7 +29,7 @@ from turnout.store.prepared import Insert, Prepared
 from turnout.store.quick import QuickWrite, QuickWrites
 from turnout.store.revision import create_tables, is_at_head, is_empty
 
-__all__ = ["Database", "open_database"]
+__all__ = ["Database", "database_at", "open_database", "sqlite_path"]
 
 T = TypeVar("T")
 
@@ -119,6 +119,11 @@ class Database:
         self._waiting: deque[_Write] = deque()
         self._awake = False
         """Whether the lane was told of all that waits."""
+
+    @property
+    def engine(self) -> Engine:
+        """For what needs a connection of its own."""
+        return self._engine
 
     def prepare(self, build: Callable[[Insert], ClauseElement]) -> Prepared:
         """Return a statement that is compiled once, for this kind of database."""
@@ -307,18 +312,28 @@ async def open_database(
     or a `postgresql://` URL. `busy_timeout` is how many seconds a write waits for other processes,
     and a connection for its server.
     """
-    if str(where).startswith(_POSTGRES):
-        engine = postgres_engine(str(where), connect_timeout=busy_timeout)
-        database = Database(engine)
-    else:
-        path = _path(where)
-        engine = sqlite_engine(path, durability=durability, busy_timeout=busy_timeout)
-        database = Database(engine, quick=path, durable=durability == "full")
+    database = database_at(where, durability=durability, busy_timeout=busy_timeout)
     try:
         await database.migrate()
         yield database
     finally:
         await database.close()
+
+
+def database_at(
+    where: Path | str, *, durability: Durability = "full", busy_timeout: float = 10.0
+) -> Database:
+    """Return a database whose tables are left as they are; whoever asks closes it."""
+    path = sqlite_path(where)
+    if path is None:
+        return Database(postgres_engine(str(where), connect_timeout=busy_timeout))
+    engine = sqlite_engine(path, durability=durability, busy_timeout=busy_timeout)
+    return Database(engine, quick=path, durable=durability == "full")
+
+
+def sqlite_path(where: Path | str) -> Path | None:
+    """Return the file of an SQLite database; None for one of PostgreSQL, `ConfigError` for none."""
+    return None if str(where).startswith(_POSTGRES) else _path(where)
 
 
 def _path(where: Path | str) -> Path:

@@ -16,6 +16,7 @@ from turnout.core.govern.webhooks import decode_webhook
 from turnout.errors import StoreError
 from turnout.store.database import Database
 from turnout.store.dialects import insert_missing
+from turnout.store.notifications import add_notifications
 from turnout.store.schema import deliveries, happenings, webhooks
 
 __all__ = ["MOST_WAITING", "HappeningsStore", "record"]
@@ -34,6 +35,7 @@ def record(
     fresh = [happening for happening in new if _is_new(connection, happening)]
     if fresh:
         _hand_out(connection, fresh, most_waiting)
+        add_notifications(connection, [one for one in fresh if one.kind.startswith("run.")])
     return len(fresh)
 
 

@@ -1,12 +1,10 @@
 """Orders of the service, and where their runs stand."""
 
-import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from functools import cache
 from typing import Any, Final
 
-from pydantic import TypeAdapter
 from sqlalchemy import (
     Connection,
     RowMapping,
@@ -25,11 +23,11 @@ from turnout.core.events import (
     ApprovalGiven,
     Entry,
     RunEnded,
-    decode_event,
     encode_event,
 )
+from turnout.core.govern.happenings import run_ended, run_started, run_waiting
 from turnout.core.ids import RunId
-from turnout.core.json import ascii_json
+from turnout.core.secrecy.redactor import Redactor
 from turnout.core.service.orders import (
     Answer,
     Head,
@@ -41,11 +39,15 @@ from turnout.core.service.orders import (
     Submitted,
 )
 from turnout.core.service.turns import Claimable, Pick, Standing
-from turnout.errors import ConflictError, NotFoundError, StoreError
+from turnout.errors import ConflictError, FullError
+from turnout.store.bell import ring
 from turnout.store.database import Database
 from turnout.store.dialects import insert_or_replace, seconds_now, serialise
+from turnout.store.happenings import record
+from turnout.store.ordered import ORDERED, encode_order, one, ordered
+from turnout.store.publications import add_publication
 from turnout.store.record import append_events, line_of
-from turnout.store.schema import order_labels, orders, runs, workers
+from turnout.store.schema import events, order_labels, orders, runs, workers
 
 __all__ = ["OrdersStore"]
 
@@ -54,18 +56,7 @@ _TURNS: Final = 7_217_001
 _OF_EACH: Final = 64
 """Runs of each project that are looked at when a turn is given."""
 
-_ORDERED = select(
-    orders,
-    runs.c.number,
-    runs.c.epoch,
-    runs.c.last_seq,
-    runs.c.started_at,
-    runs.c.ended_at,
-    runs.c.outcome,
-    runs.c.verdict,
-).join_from(orders, runs)
-_ONE = _ORDERED.where(orders.c.run_id == bindparam("run"))
-_ONCE = _ORDERED.where(
+_ONCE = ORDERED.where(
     orders.c.project == bindparam("of_project"), orders.c.once_key == bindparam("of_key")
 )
 _CLAIMABLE = select(
@@ -91,7 +82,11 @@ _SERVED = (
     .group_by(orders.c.project)
     .order_by(func.max(orders.c.served_at), orders.c.project)
 )
+_WAITING = select(func.count()).where(
+    orders.c.project == bindparam("of_project"), orders.c.state == "queued"
+)
 _CHANGE = update(orders).where(orders.c.run_id == bindparam("run"))
+_NEWEST_AT = select(func.max(events.c.at)).where(events.c.run_id == bindparam("run"))
 _NEW_EPOCH = update(runs).where(runs.c.run_id == bindparam("run")).values(epoch=runs.c.epoch + 1)
 _FREE: Final[dict[str, Any]] = {"state": "queued", "worker": ""}
 _LEFT = (
@@ -115,31 +110,47 @@ _HEADS = (
 class OrdersStore:
     """Orders and where their runs stand, in step with the record."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        most_queued: int | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        """`most_queued`: runs of one project that may wait to begin.
+
+        `redactor` takes out of what people write what nobody may read.
+        """
         self._database = database
+        self._most_queued = most_queued
+        self._redactor = redactor or Redactor()
 
     async def submit(
         self, run_id: RunId, order: Order, at: datetime, once: Once | None = None
     ) -> Submitted:
         """Keep an order as queued; with the same `once` of a project, the run it made before.
 
-        `ConflictError` where the key of `once` stands for another request.
+        `ConflictError` where the key of `once` stands for another request, `FullError` where no
+        more of the project's runs may wait.
         """
 
         def work(connection: Connection) -> Submitted:
+            serialise(connection, _TURNS)
             if once is not None:
-                serialise(connection, _TURNS)
                 earlier = _made_by(connection, order.project, once)
                 if earlier is not None:
                     return Submitted(earlier, created=False)
-            _insert(connection, run_id, order, at, once)
-            return Submitted(_one(connection, run_id), created=True)
+            if self._most_queued is not None:
+                _check_room(connection, order.project, self._most_queued)
+            _insert(connection, run_id, self._told(order), at, once)
+            ring(connection)
+            return Submitted(one(connection, run_id), created=True)
 
         return await self._database.write(work)
 
     async def get(self, project: str, run_id: RunId) -> OrderedRun:
         """Return a project's run; `NotFoundError` where it has none of that id."""
-        return await self._database.read(lambda connection: _one(connection, run_id, project))
+        return await self._database.read(lambda connection: one(connection, run_id, project))
 
     async def heads(self, run_ids: Collection[RunId]) -> Mapping[RunId, Head]:
         """Return how far runs are; one that was never ordered is left out."""
@@ -151,14 +162,14 @@ class OrdersStore:
         self, project: str, wanted: RunFilter, *, before: int | None, limit: int
     ) -> RunPage:
         """Return a project's runs that are wanted, newest first, from before a number."""
-        statement = _filtered(_ORDERED.where(orders.c.project == project), wanted)
+        statement = _filtered(ORDERED.where(orders.c.project == project), wanted)
         if before is not None:
             statement = statement.where(runs.c.number < before)
         statement = statement.order_by(runs.c.number.desc()).limit(limit + 1)
         rows = await self._database.read(
             lambda connection: connection.execute(statement).mappings().all()
         )
-        found = tuple(map(_ordered, rows[:limit]))
+        found = tuple(map(ordered, rows[:limit]))
         return RunPage(found, found[-1].number if len(rows) > limit else None)
 
     async def claim(self, worker: str, pick: Pick, at: datetime) -> OrderedRun | None:
@@ -175,34 +186,45 @@ class OrdersStore:
             if not connection.execute(queued, {"run": run_id, **changes}).rowcount:
                 return None
             connection.execute(_NEW_EPOCH, {"run": run_id})
-            return _one(connection, run_id)
+            run = one(connection, run_id)
+            if run.started_at is None:
+                record(connection, (run_started(at, run),))
+            return run
 
         return await self._database.write(work)
 
     async def release(self, run_id: RunId, epoch: int) -> None:
         """Queue a running run again; nothing is done where the epoch is not its newest."""
-        await self._leave_running(run_id, epoch, _FREE)
+        await self._leave_running(run_id, epoch, _FREE, ring)
 
     async def wait(self, run_id: RunId, epoch: int, asked: ApprovalAsked) -> None:
         """Let a running run wait for a person; nothing is done where the epoch is an older one."""
         waits = {"state": "waiting", "worker": "", "waits": encode_event(asked)}
-        await self._leave_running(run_id, epoch, waits)
+
+        def tell(connection: Connection) -> None:
+            at = connection.scalar(_NEWEST_AT, {"run": run_id})
+            if at is not None:
+                record(connection, (run_waiting(at, one(connection, run_id), asked),))
+
+        await self._leave_running(run_id, epoch, waits, tell)
 
     async def answer(self, project: str, run_id: RunId, answer: Answer, at: datetime) -> Entry:
         """Put a decision on record and queue the run, in one; `ConflictError`: it does not wait."""
 
         def work(connection: Connection) -> Entry:
-            _one(connection, run_id, project)
+            one(connection, run_id, project)
             line_of(connection, run_id, lock=True)
-            run = _one(connection, run_id)
+            run = one(connection, run_id)
             asked = run.waits_for
             if run.state != "waiting" or asked is None:
                 raise ConflictError(f"Run {run_id} waits for no decision.")
             if answer.call_id not in {None, asked.call.id}:
                 raise ConflictError(f"Run {run_id} waits for a decision on another call.")
-            given = ApprovalGiven(asked.step, asked.call.id, answer.allowed, answer.by, answer.note)
+            note = self._redactor.text(answer.note)
+            given = ApprovalGiven(asked.step, asked.call.id, answer.allowed, answer.by, note)
             (entry,) = append_events(connection, run_id, run.epoch, (given,), at)
             connection.execute(_CHANGE, {"run": run_id, "waits": None, **_FREE})
+            ring(connection)
             return entry
 
         return await self._database.write(work)
@@ -216,9 +238,9 @@ class OrdersStore:
 
         def work(connection: Connection) -> OrderedRun:
             # First of all: nothing tells a run of another project from one that never was.
-            _one(connection, run_id, project)
+            one(connection, run_id, project)
             line = line_of(connection, run_id, lock=True)
-            run = _one(connection, run_id)
+            run = one(connection, run_id)
             if run.state == "ended":
                 return run
             connection.execute(_CHANGE, {"run": run_id, "cancel": 1})
@@ -227,7 +249,7 @@ class OrdersStore:
                     append_events(connection, run_id, run.epoch, (end,), at)
                 else:
                     _end_unbegun(connection, run_id, end, at)
-            return _one(connection, run_id)
+            return one(connection, run_id)
 
         return await self._database.write(work)
 
@@ -256,6 +278,7 @@ class OrdersStore:
         def work(connection: Connection) -> None:
             connection.execute(left.values(**_FREE))
             connection.execute(gone)
+            ring(connection)
 
         await self._database.write(work)
 
@@ -277,12 +300,25 @@ class OrdersStore:
 
         return await self._database.write(work)
 
-    async def _leave_running(self, run_id: RunId, epoch: int, changes: dict[str, Any]) -> None:
+    def _told(self, order: Order) -> Order:
+        task, text = order.task, self._redactor.text
+        command = None if task.test_command is None else text(task.test_command)
+        return replace(order, task=replace(task, prompt=text(task.prompt), test_command=command))
+
+    async def _leave_running(
+        self,
+        run_id: RunId,
+        epoch: int,
+        changes: dict[str, Any],
+        tell: Callable[[Connection], None] | None = None,
+    ) -> None:
         def work(connection: Connection) -> None:
             line = line_of(connection, run_id, lock=True)
             if line["epoch"] == epoch and line["ended_at"] is None:
                 running = _CHANGE.where(orders.c.state == "running")
-                connection.execute(running, {"run": run_id, **changes})
+                changed = connection.execute(running, {"run": run_id, **changes}).rowcount
+                if changed and tell is not None:
+                    tell(connection)
 
         await self._database.write(work)
 
@@ -312,7 +348,7 @@ def _insert(
         "project": order.project,
         "repository": task.repository,
         "priority": order.priority,
-        "payload": ascii_json(_adapter().dump_python(order, mode="json")),
+        "payload": encode_order(order),
         "ordered_at": at,
         "state": "queued",
         "worker": "",
@@ -325,6 +361,16 @@ def _insert(
     labels = [{"run_id": run_id, "label": label} for label in dict.fromkeys(order.labels)]
     if labels:
         connection.execute(insert(order_labels), labels)
+    add_publication(connection, run_id, order, at)
+
+
+def _check_room(connection: Connection, project: str, most: int) -> None:
+    queued = connection.scalar(_WAITING, {"of_project": project}) or 0
+    if queued >= most:
+        raise FullError(
+            f"{queued} runs of project {project} wait to begin already.",
+            mend="Order it again when some of them have begun.",
+        )
 
 
 def _made_by(connection: Connection, project: str, once: Once) -> OrderedRun | None:
@@ -337,7 +383,7 @@ def _made_by(connection: Connection, project: str, once: Once) -> OrderedRun | N
             "The idempotency key was sent before with another request.",
             mend="Send a new key with each new request.",
         )
-    return _ordered(row)
+    return ordered(row)
 
 
 def _standing(connection: Connection) -> Standing:
@@ -357,6 +403,7 @@ def _end_unbegun(connection: Connection, run_id: RunId, end: RunEnded, at: datet
     ended = update(runs).where(runs.c.run_id == run_id)
     connection.execute(ended.values(ended_at=at, outcome=end.outcome))
     connection.execute(_CHANGE, {"run": run_id, "state": "ended"})
+    record(connection, (run_ended(at, one(connection, run_id)),))
 
 
 def _filtered(statement: Select[Any], wanted: RunFilter) -> Select[Any]:
@@ -372,42 +419,3 @@ def _filtered(statement: Select[Any], wanted: RunFilter) -> Select[Any]:
         )
         statement = statement.where(named)
     return statement
-
-
-def _one(connection: Connection, run_id: RunId, project: str | None = None) -> OrderedRun:
-    row = connection.execute(_ONE, {"run": run_id}).mappings().first()
-    if row is None or project not in {None, row["project"]}:
-        raise NotFoundError(f"There is no run {run_id!r}.")
-    return _ordered(row)
-
-
-@cache
-def _adapter() -> TypeAdapter[Order]:
-    return TypeAdapter(Order)
-
-
-def _ordered(row: RowMapping) -> OrderedRun:
-    return OrderedRun(
-        run_id=RunId(row["run_id"]),
-        number=row["number"],
-        order=_adapter().validate_python(json.loads(row["payload"])),
-        state=row["state"],
-        epoch=row["epoch"],
-        ordered_at=row["ordered_at"],
-        started_at=row["started_at"] if row["last_seq"] else None,
-        ended_at=row["ended_at"],
-        outcome=row["outcome"],
-        verdict=row["verdict"],
-        cancel_asked=bool(row["cancel"]),
-        waits_for=_asked(row),
-        worker=row["worker"],
-    )
-
-
-def _asked(row: RowMapping) -> ApprovalAsked | None:
-    if row["waits"] is None:
-        return None
-    event = decode_event(row["waits"])
-    if not isinstance(event, ApprovalAsked):
-        raise StoreError(f"What run {row['run_id']} waits for cannot be read.")
-    return event

@@ -65,6 +65,7 @@ def receipt_row(receipt: Receipt) -> Mapping[str, Any]:
     neither a refusal nor a replay says anything of a route.
     """
     decision, routing, usage = receipt.decision, receipt.routing, receipt.usage
+    status = receipt.status
     answered = receipt.operation == "answer" and receipt.replay_of is None
     cost = receipt.cost_micros
     return {
@@ -74,7 +75,7 @@ def receipt_row(receipt: Receipt) -> Mapping[str, Any]:
         "key": receipt.key,
         "project": receipt.project,
         "policy": receipt.policy or None,
-        "status": receipt.status,
+        "status": status,
         "model": routing.model if routing else None,
         "deployment": _deployment(receipt),
         "objective": decision.objective if decision else None,
@@ -85,8 +86,8 @@ def receipt_row(receipt: Receipt) -> Mapping[str, Any]:
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cached_tokens": usage.cache_read_input_tokens,
-        "cost": 0 if cost is None and routing is None else cost,
-        "latency_ms": receipt.latency_ms if answered and receipt.status == "ok" else None,
+        "cost": 0 if cost is None and routing is None and status != "unknown" else cost,
+        "latency_ms": receipt.latency_ms if answered and status == "ok" else None,
         "ttft_ms": receipt.ttft_ms if answered else None,
         "fallback": int(routing is not None and routing.fallback),
         "repairs": len(receipt.repairs),

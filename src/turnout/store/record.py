@@ -17,14 +17,19 @@ from turnout.core.events import (
     decode_event,
     encode_event,
 )
+from turnout.core.govern.happenings import run_ended
 from turnout.core.ids import RunId
 from turnout.core.runs import RunRow
+from turnout.core.secrecy.redactor import Redactor
 from turnout.errors import NotFoundError, StaleEpochError, StoreError
 from turnout.store.columns import EscapedText
 from turnout.store.database import Database
+from turnout.store.happenings import record
+from turnout.store.machines import note_use
+from turnout.store.ordered import one
 from turnout.store.schema import events, orders, runs
 
-__all__ = ["RecordStore", "append_events", "line_of"]
+__all__ = ["RecordStore", "append_events", "event_row", "line_of"]
 
 _BEGIN = insert(runs)
 _APPEND = insert(events)
@@ -62,14 +67,17 @@ _FIND = (
 class RecordStore:
     """Events in order, and a line per run that is kept in step with them."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, redactor: Redactor | None = None) -> None:
+        """`redactor` takes out of events what nobody may read."""
         self._database = database
+        self._redactor = redactor or Redactor()
 
     async def begin(self, run_id: RunId, first: Event, at: datetime) -> int:
         """Open a record with its `RunStarted` and return its epoch, 1.
 
         `StoreError` where the run has a record, or `first` is another event.
         """
+        first = self._redactor.event(first)
         if not isinstance(first, RunStarted):
             raise StoreError(f"A record begins with run_started, not with {first.type}.")
         run = {
@@ -81,7 +89,7 @@ class RecordStore:
             "epoch": 1,
             "last_seq": 1,
         }
-        row = _event_row(Entry(run_id, 1, at, first), epoch=1)
+        row = event_row(Entry(run_id, 1, at, first), epoch=1)
 
         def work(connection: Connection) -> int:
             try:
@@ -115,8 +123,9 @@ class RecordStore:
         self, run_id: RunId, epoch: int, together: Sequence[Event], at: datetime
     ) -> Sequence[Entry]:
         """Commit events, all or none; the errors are those of `append`."""
+        told = tuple(map(self._redactor.event, together))
         return await self._database.write(
-            lambda connection: append_events(connection, run_id, epoch, together, at)
+            lambda connection: append_events(connection, run_id, epoch, told, at)
         )
 
     async def entries(self, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
@@ -174,17 +183,19 @@ def append_events(
         raise StoreError(f"Run {run_id} has ended; its record is closed.")
     first = run["last_seq"] + 1
     entries = [Entry(run_id, seq, at, event) for seq, event in enumerate(together, first)]
-    connection.execute(_APPEND, [_event_row(entry, epoch=epoch) for entry in entries])
+    connection.execute(_APPEND, [event_row(entry, epoch=epoch) for entry in entries])
     changes = {"last_seq": entries[-1].seq}
     for event in together:
         changes |= _changes(event, at)
     connection.execute(_CHANGE_RUN, {"run": run_id, **changes})
-    if "ended_at" in changes:
-        connection.execute(_END_ORDER, {"run": run_id})
+    note_use(connection, entries)
+    if "ended_at" in changes and connection.execute(_END_ORDER, {"run": run_id}).rowcount:
+        record(connection, (run_ended(at, one(connection, run_id)),))
     return entries
 
 
-def _event_row(entry: Entry, *, epoch: int) -> dict[str, Any]:
+def event_row(entry: Entry, *, epoch: int) -> dict[str, Any]:
+    """Return the row of an entry."""
     return {
         "run_id": entry.run_id,
         "seq": entry.seq,

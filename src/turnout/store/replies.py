@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from turnout.core.govern.closing import KeptReply
 from turnout.core.govern.replies import Standing
+from turnout.core.ids import RequestId
 from turnout.store.database import Database
 from turnout.store.dialects import insert_missing
 from turnout.store.schema import replies
@@ -22,10 +23,10 @@ _KEY = (
     replies.c.idempotency_key == bindparam("of_key"),
 )
 _OURS = (*_KEY, replies.c.holder == bindparam("of_holder"), replies.c.payload == "")
-_GET = select(replies.c.digest, replies.c.payload).where(*_KEY)
+_GET = select(replies).where(*_KEY)
 _TAKE_LAPSED = (
     update(replies)
-    .where(*_KEY, replies.c.until <= bindparam("now"))
+    .where(*_KEY, replies.c.holder == bindparam("of_holder"), replies.c.until <= bindparam("now"))
     .values(
         digest=bindparam("new_digest"),
         holder=bindparam("new_holder"),
@@ -69,7 +70,6 @@ class RepliesStore:
             "until": wanted.until,
         }
         lapsed = {
-            **_key(wanted),
             "now": now,
             "new_digest": wanted.digest,
             "new_holder": wanted.holder,
@@ -79,10 +79,17 @@ class RepliesStore:
         def work(connection: Connection) -> Standing:
             if insert_missing(connection, replies, row):
                 return Standing("claimed", wanted.digest)
-            if connection.execute(_TAKE_LAPSED, lapsed).rowcount:
-                return Standing("claimed", wanted.digest)
-            there = connection.execute(_GET, _key(wanted)).one()
-            return Standing("kept" if there.payload else "running", there.digest, there.payload)
+            there = connection.execute(_GET, _key(wanted)).first()
+            if there is None:
+                # Given up just now: whoever asks again has it.
+                return Standing("running", wanted.digest)
+            if there.until > now:
+                return Standing("kept" if there.payload else "running", there.digest, there.payload)
+            taken = {**_key(wanted), "of_holder": there.holder, **lapsed}
+            if not connection.execute(_TAKE_LAPSED, taken).rowcount:
+                return Standing("running", wanted.digest)
+            holder = None if there.payload else RequestId(there.holder)
+            return Standing("claimed", wanted.digest, lapsed=holder)
 
         return await self._database.write(work, relaxed=True)
 

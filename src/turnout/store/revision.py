@@ -1,5 +1,7 @@
 """Which form the tables of a database have, without loading Alembic."""
 
+from typing import Final
+
 from sqlalchemy import (
     Column,
     Connection,
@@ -15,7 +17,7 @@ from sqlalchemy import (
 from turnout.store.dialects import serialise
 from turnout.store.schema import HEAD, metadata
 
-__all__ = ["create_tables", "is_at_head", "is_empty"]
+__all__ = ["MAKING_TABLES", "create_tables", "is_at_head", "is_empty", "revision_of"]
 
 _VERSION = Table(
     "alembic_version",
@@ -25,15 +27,20 @@ _VERSION = Table(
 )
 """As Alembic makes it."""
 
-_LOCK = 7_217_002
-"""Of whoever makes tables."""
+MAKING_TABLES: Final = 7_217_002
+"""Lock of whoever makes or changes tables."""
 
 
 def is_at_head(connection: Connection) -> bool:
     """Return whether the tables have the newest form."""
+    return revision_of(connection) == HEAD
+
+
+def revision_of(connection: Connection) -> str | None:
+    """Return the newest migration that was run; None where none was."""
     if not inspect(connection).has_table(_VERSION.name):
-        return False
-    return connection.scalars(select(_VERSION.c.version_num)).all() == [HEAD]
+        return None
+    return connection.scalars(select(_VERSION.c.version_num)).one_or_none()
 
 
 def is_empty(connection: Connection) -> bool:
@@ -43,7 +50,7 @@ def is_empty(connection: Connection) -> bool:
 
 def create_tables(connection: Connection) -> None:
     """Make all tables at once, unless somebody has begun to: what every migration in turn makes."""
-    serialise(connection, _LOCK)
+    serialise(connection, MAKING_TABLES)
     if is_empty(connection):
         metadata.create_all(connection, checkfirst=False)
         _VERSION.create(connection)

@@ -12,6 +12,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -23,17 +24,23 @@ from turnout.store.columns import EscapedText, PackedText, Serial, UtcDateTime
 __all__ = [
     "HEAD",
     "affinity",
+    "audit",
     "charges",
+    "checkpoint_pieces",
+    "checkpoints",
     "deliveries",
     "events",
     "happenings",
     "kept_turns",
     "keys",
+    "machine_use",
     "metadata",
+    "notifications",
     "order_labels",
     "orders",
     "policies",
     "probes",
+    "publications",
     "qualities",
     "rates",
     "receipts",
@@ -46,7 +53,7 @@ __all__ = [
     "workers",
 ]
 
-HEAD = "0003"
+HEAD = "0006"
 """The newest migration."""
 
 metadata = MetaData(
@@ -72,6 +79,7 @@ runs = Table(
     Column("verdict", Text),
     Column("epoch", Integer, nullable=False),
     Column("last_seq", Integer, nullable=False),
+    Index(None, "ended_at"),
 )
 
 events = Table(
@@ -112,6 +120,60 @@ order_labels = Table(
     Column("label", EscapedText, primary_key=True),
 )
 
+notifications = Table(
+    "notifications",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("run_id", EscapedText, ForeignKey("runs.run_id"), nullable=False),
+    Column("target", Text, nullable=False),
+    Column("project", EscapedText, nullable=False),
+    Column("url", EscapedText, nullable=False),
+    Column("happening", EscapedText, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("due_at", UtcDateTime, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("again_at", UtcDateTime),
+    Index(None, "due_at"),
+    Index(None, "target"),
+)
+"""What the addresses that orders name have still to be told."""
+
+publications = Table(
+    "publications",
+    metadata,
+    Column("run_id", EscapedText, ForeignKey("runs.run_id"), primary_key=True),
+    Column("project", EscapedText, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("due_at", UtcDateTime, nullable=False),
+    Column("branch", EscapedText, nullable=False),
+    Column("pushed", Text, nullable=False),
+    Column("link", EscapedText, nullable=False),
+    Column("detail", EscapedText, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Index(None, "state", "due_at"),
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("run_id", EscapedText, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("epoch", Integer, nullable=False),
+    Column("likeness", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("pieces", Text, nullable=False),
+)
+"""Layers of runs that are under way, each as the names of its pieces in order."""
+
+checkpoint_pieces = Table(
+    "checkpoint_pieces",
+    metadata,
+    Column("run_id", EscapedText, primary_key=True),
+    Column("epoch", Integer, primary_key=True, autoincrement=False),
+    Column("digest", Text, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+)
+
 workers = Table(
     "workers",
     metadata,
@@ -119,6 +181,35 @@ workers = Table(
     Column("beat", Float(53), nullable=False),
 )
 """Signs of life, in seconds of the database's own clock."""
+
+machine_use = Table(
+    "machine_use",
+    metadata,
+    Column("run_id", EscapedText, ForeignKey("runs.run_id"), primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("project", EscapedText, nullable=False),
+    Column("key", EscapedText, nullable=False),
+    Column("cpu_ms", BigInteger),
+    Column("memory_mib_ms", BigInteger),
+    Column("peak_memory_bytes", BigInteger),
+    Column("cost", BigInteger),
+    Index(None, "at"),
+)
+"""What sandboxes used, once more: a line for each such event of a record."""
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("actor", EscapedText, nullable=False),
+    Column("project", EscapedText, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("subject", EscapedText, nullable=False),
+    Column("detail", Text, nullable=False),
+    Index(None, "at"),
+)
 
 receipts = Table(
     "receipts",

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Connection,
     Integer,
     Row,
     Select,
@@ -18,16 +19,23 @@ from sqlalchemy import (
     union_all,
 )
 
-from turnout.core.govern.usage import UsageFigures, UsageQuery, UsageReport, UsageRow
+from turnout.core.govern.usage import (
+    MachineFigures,
+    UsageFigures,
+    UsageQuery,
+    UsageReport,
+    UsageRow,
+)
 from turnout.core.money import Micros
 from turnout.store.database import Database
+from turnout.store.machines import machine_figures
 from turnout.store.schema import receipts
 
 __all__ = ["UsageStore"]
 
 _PERCENTILES = (("latency_ms", 50), ("latency_ms", 95), ("ttft_ms", 50), ("ttft_ms", 95))
 _SUMMED = ("input_tokens", "output_tokens", "cached_tokens", "cost", "fallback")
-_STATUSES = ("refused", "failed", "truncated", "cancelled")
+_STATUSES = ("refused", "failed", "truncated", "cancelled", "unknown")
 
 
 class UsageStore:
@@ -39,12 +47,16 @@ class UsageStore:
     async def usage(self, query: UsageQuery) -> UsageReport:
         """Return the groups of a query and their total, as of one moment."""
         statement = _statement(query)
-        found = await self._database.read(lambda connection: connection.execute(statement).all())
+
+        def work(connection: Connection) -> tuple[Sequence[Row[Any]], MachineFigures]:
+            return connection.execute(statement).all(), machine_figures(connection, query)
+
+        found, machines = await self._database.read(work)
         total, *rows = sorted(found, key=lambda row: int(row.place))
         groups = int(rows[0].groups) if rows else 0
         width = len(query.by)
         listed = tuple(UsageRow(tuple(row[:width]), _figures(row)) for row in rows)
-        return UsageReport(listed, _figures(total), groups)
+        return UsageReport(listed, _figures(total), groups, machines)
 
 
 def _statement(query: UsageQuery) -> Select[Any]:
@@ -144,6 +156,7 @@ def _figures(row: Row[Any]) -> UsageFigures:
         failed=number("failed"),
         truncated=number("truncated"),
         cancelled=number("cancelled"),
+        unknown=number("unknown"),
         input_tokens=number("input_tokens"),
         output_tokens=number("output_tokens"),
         cached_tokens=number("cached_tokens"),

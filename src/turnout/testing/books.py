@@ -30,7 +30,8 @@ class MemoryReplies:
         there = self.kept.get(place)
         if there is None or there.until <= now:
             self.kept[place] = wanted
-            return Standing("claimed", wanted.digest)
+            lapsed = None if there is None or there.payload else there.holder
+            return Standing("claimed", wanted.digest, lapsed=lapsed)
         return Standing("kept" if there.payload else "running", there.digest, there.payload)
 
     async def renew(self, claims: Sequence[KeptReply]) -> None:

@@ -37,7 +37,8 @@ class MemoryReceiptsStore:
 
     async def add(self, receipt: Receipt) -> None:
         """Write a receipt; `StoreError` where the request has one."""
-        if receipt.request_id in self.receipts:
+        there = self.receipts.get(receipt.request_id)
+        if there is not None and there.status != "unknown":
             raise StoreError(f"Request {receipt.request_id} already has a receipt.")
         self.receipts[receipt.request_id] = receipt
 

@@ -166,7 +166,7 @@ async def _build(
     await book.refresh()
     if store is not None:
         _beside(ground.stack, book.keep_fresh(clock))
-        _beside(ground.stack, keep_house(database, clock))
+        _beside(ground.stack, keep_house(database, clock, ground.settings.service.retention))
     books = BooksStore(database)
     parts = EngineParts(
         policies=book,
@@ -184,6 +184,7 @@ async def _build(
         noticing=_Told(notices, on_receipt),
         provider_keys=_ProviderKeys(),
         clock=clock,
+        propagate=ground.settings.observe.propagate,
     )
     engine = Engine(parts)
     ground.stack.push_async_callback(engine.close)

@@ -7,17 +7,18 @@ from turnout.core.clock import SystemClock
 from turnout.core.govern.revisions import DEFAULT_POLICY
 from turnout.gateway.keys.desk import KeyDesk
 from turnout.settings import Settings
+from turnout.store.audited import AuditedKeys
 from turnout.store.database import open_database
-from turnout.store.keys import KeysStore
 from turnout.store.policies import PoliciesStore
-from turnout.wiring.state import database_of
+from turnout.wiring.state import database_of, hand_of
 
 __all__ = ["open_keys"]
 
 
 @asynccontextmanager
 async def open_keys(settings: Settings) -> AsyncIterator[KeyDesk]:
-    """Open the desk where keys are made and changed."""
+    """Open the desk where keys are made and changed; who does it is on record."""
+    clock = SystemClock()
     async with open_database(database_of(settings)) as database:
         store = PoliciesStore(database)
 
@@ -25,4 +26,5 @@ async def open_keys(settings: Settings) -> AsyncIterator[KeyDesk]:
             newest = {revision.policy.name for revision in await store.newest()}
             return {DEFAULT_POLICY, *newest, *(policy.name for policy in settings.policies)}
 
-        yield KeyDesk(KeysStore(database), SystemClock(), policies=names)
+        keys = AuditedKeys(database, hand_of(database, clock))
+        yield KeyDesk(keys, clock, policies=names)

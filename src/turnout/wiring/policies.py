@@ -18,13 +18,14 @@ from turnout.gateway.policy.explain import Explainer
 from turnout.gateway.policy.report import ToolReports
 from turnout.gateway.providers.http import HttpUpstream
 from turnout.settings import Settings, secret_value
+from turnout.store.audited import AuditedPolicies
 from turnout.store.database import Database, open_database
 from turnout.store.evidence import EvidenceStore
 from turnout.store.policies import PoliciesStore
 from turnout.store.probes import ProbesStore
 from turnout.store.tools import ToolsStore
 from turnout.wiring.sources import known_catalog
-from turnout.wiring.state import database_of
+from turnout.wiring.state import database_of, hand_of
 
 __all__ = ["PolicyOffice", "open_explainer", "open_policies"]
 
@@ -43,7 +44,7 @@ async def open_policies(settings: Settings) -> AsyncIterator[PolicyOffice]:
     """Open the policies of the store; a gateway that runs sees changes within a second."""
     clock = SystemClock()
     async with open_database(database_of(settings)) as database:
-        store = PoliciesStore(database)
+        store = AuditedPolicies(database, hand_of(database, clock))
         desk = PolicyDesk(store, settings.catalog, clock, own=settings.policies)
         yield PolicyOffice(desk, ToolsStore(database), clock)
 

@@ -20,6 +20,8 @@ from turnout.agent.review import ReviewSubject, review
 from turnout.agent.tools.surfaces import surface_of
 from turnout.core.clock import Clock, SystemClock
 from turnout.core.events import Event
+from turnout.core.observe.spans import SpanSink
+from turnout.core.receipts import Receipt
 from turnout.core.runs import TestReport
 from turnout.core.tasks import SurfaceName
 from turnout.errors import ModelUnavailableError, TurnoutError
@@ -27,9 +29,11 @@ from turnout.gateway.access import Authenticate, open_access
 from turnout.gateway.catalog import Provider
 from turnout.gateway.evidence import Snapshot
 from turnout.gateway.measure.settle import discover
+from turnout.gateway.observe.spans import span_of
 from turnout.gateway.providers.http import HttpUpstream
 from turnout.gateway.server import serve
 from turnout.localmodel.models import find_installed, models_folder
+from turnout.runs.observe.watching import RunWatch
 from turnout.runs.owners import FileOwners, close_abandoned
 from turnout.runs.ports import Explanation, ModelAccess, Report, StrategyName
 from turnout.runs.service import RunService
@@ -39,6 +43,7 @@ from turnout.sandbox.repository import resolve
 from turnout.sandbox.setup.manifests import changed_manifests, may_declare
 from turnout.sandbox.steering.read import read_steering
 from turnout.sandbox.testrun import TestPaths, detect_test_command, list_test_files, run_tests
+from turnout.sandbox.workspace.history import compare
 from turnout.settings import Endpoint, Settings
 from turnout.store.database import Database, open_database
 from turnout.store.record import RecordStore
@@ -53,7 +58,8 @@ from turnout.wiring.sources import (
     provider_of,
     unlisted,
 )
-from turnout.wiring.state import database_of
+from turnout.wiring.state import database_of, state_folder_of
+from turnout.wiring.traces import open_traces
 
 __all__ = [
     "ModelSource",
@@ -90,10 +96,14 @@ async def open_service(settings: Settings, report: Report) -> AsyncIterator[RunS
         database = await stack.enter_async_context(open_database(database_of(settings)))
         driver = await stack.enter_async_context(open_sandboxes(settings))
         workshop = workshop_of(settings, driver, clock)
-        store = RecordStore(database)
+        store = RecordStore(database, settings.redactor)
         await close_abandoned(store, workshop.owners, clock)
-        models = _Models(settings, database, clock, stack)
-        yield RunService(store, workshop, models, resolve, report)
+        traces = await open_traces(settings.observe, stack, report)
+        models = _Models(settings, database, clock, stack, traces)
+        sinks = () if traces is None else (traces,)
+        watch = RunWatch(store, sinks, content=settings.observe.content)
+        await stack.enter_async_context(watch)
+        yield RunService(store, workshop, models, resolve, report, watch.entry)
 
 
 def workshop_of(settings: Settings, driver: SandboxDriver, clock: Clock) -> Workshop:
@@ -108,6 +118,9 @@ def workshop_of(settings: Settings, driver: SandboxDriver, clock: Clock) -> Work
         egress=partial(run_egress, settings),
         effort=_effort(settings.agent),
         test_paths=settings.test_paths,
+        rates=settings.rates,
+        redactor=settings.redactor,
+        compare=partial(compare, state_dir=state_folder_of(settings)),
     )
 
 
@@ -232,9 +245,14 @@ class _Agent:
         return found is None or found.writes
 
     def review(
-        self, client: ModelClient, sandbox: Sandbox, subject: ReviewSubject, approver: Approver
+        self,
+        client: ModelClient,
+        sandbox: Sandbox,
+        subject: ReviewSubject,
+        approver: Approver,
+        record: Iterable[Event] = (),
     ) -> AsyncIterator[Event]:
-        return review(client, sandbox, self._config, self._clock, subject, approver)
+        return review(client, sandbox, self._config, self._clock, subject, approver, record)
 
     def explain(self, client: ModelClient, subject: Explanation) -> AsyncIterator[Event]:
         return explain(
@@ -282,13 +300,19 @@ class _Models:
     """Models behind a gateway of our own on a private socket, opened at first use."""
 
     def __init__(
-        self, settings: Settings, database: Database, clock: Clock, stack: AsyncExitStack
+        self,
+        settings: Settings,
+        database: Database,
+        clock: Clock,
+        stack: AsyncExitStack,
+        traces: SpanSink | None,
     ) -> None:
         self._settings = settings
         self._database = database
         self._clock = clock
         self._stack = stack
         self._opening = asyncio.Lock()
+        self._traces = traces
         self._access: ModelAccess | None = None
 
     async def open(self, report: Report) -> ModelAccess:
@@ -300,7 +324,7 @@ class _Models:
     async def _open(self, report: Report) -> ModelAccess:
         stack = self._stack
         ground = await ground_of(self._settings, self._database, self._clock, stack)
-        site = await site_of(ground, report, "absent")
+        site = await site_of(ground, report, "absent", on_receipt=self._saw)
         access_by = access_for(ground.settings, site)
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turnout-"))
         uds = Path(folder) / "gateway.sock"
@@ -310,6 +334,10 @@ class _Models:
         )
         await stack.enter_async_context(client)
         return access_by(client)
+
+    def _saw(self, receipt: Receipt) -> None:
+        if self._traces is not None:
+            self._traces.take([span_of(receipt)])
 
 
 def _private() -> Authenticate:

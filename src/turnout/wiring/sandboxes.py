@@ -31,15 +31,19 @@ _HERE: Final[tuple[DriverName, ...]] = ("bubblewrap", "container")
 """Drivers that work on any machine which has their program, looked at whatever is chosen."""
 
 
-def sandbox_driver(settings: Settings) -> SandboxDriver:
-    """Return what makes sandboxes, as the settings choose; `MissingExtraError` names an extra."""
+def sandbox_driver(settings: Settings, *, streams: bool = False) -> SandboxDriver:
+    """Return what makes sandboxes, as the settings choose; `MissingExtraError` names an extra.
+
+    With `streams` its layers can be handed on to other machines.
+    """
     home = state_folder_of(settings)
     services = _services()
     match settings.driver:
         case "bubblewrap":
-            return BubblewrapDriver(home, egress=services)
+            return BubblewrapDriver(home, egress=services, streams=streams)
         case "container":
-            return ContainerDriver(home, options=settings.container, egress=services)
+            options = settings.container
+            return ContainerDriver(home, options=options, egress=services, streams=streams)
         case "none":
             return UnconfinedDriver(home)
         case "kubernetes":
@@ -74,12 +78,15 @@ def _http_faults(extra: str) -> tuple[type[Exception], ...]:
 
 
 @asynccontextmanager
-async def open_sandboxes(settings: Settings) -> AsyncIterator[SandboxDriver]:
+async def open_sandboxes(
+    settings: Settings, *, streams: bool = False
+) -> AsyncIterator[SandboxDriver]:
     """Open what makes sandboxes; at the end whatever it kept ready is gone.
 
     What services that died have left behind is cleared away first; living ones are not touched.
+    With `streams` layers can be handed on to other machines.
     """
-    driver = sandbox_driver(settings)
+    driver = sandbox_driver(settings, streams=streams)
     try:
         await driver.reap(frozenset())
         yield driver

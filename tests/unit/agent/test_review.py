@@ -31,7 +31,7 @@ async def test_a_review_reads_and_then_says_what_it_holds() -> None:
     """Tools that change nothing, a conversation and steps of its own, and no end of the run."""
     client = ScriptedModelClient(Turn(calls=(Call("read_file", {"path": "a.py"}),)), Turn(BLOCK))
     events = await reviewed(client)
-    assert events[-1] == Reviewed(True, "It breaks.", (READ,))
+    assert events[-1] == Reviewed(True, "It breaks.", (READ,), decision="block")
     assert not any(isinstance(event, LoopEnded) for event in events)
     first = next(event for event in events if isinstance(event, ModelCallIntended))
     assert (first.step, first.kind, first.conversation) == (8, "review", "review-2")
@@ -46,7 +46,7 @@ async def test_a_review_reads_and_then_says_what_it_holds() -> None:
 async def test_a_review_that_may_only_annotate_blocks_nothing() -> None:
     """Its notes are kept as they are."""
     events = await reviewed(ScriptedModelClient(Turn(BLOCK)), "annotate")
-    assert events[-1] == Reviewed(False, "It breaks.", (READ,))
+    assert events[-1] == Reviewed(False, "It breaks.", (READ,), decision="block")
 
 
 @pytest.mark.parametrize(("mode", "blocked"), [("block", True), ("annotate", False)])

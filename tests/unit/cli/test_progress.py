@@ -78,7 +78,7 @@ def done(content: str = "text", *, is_error: bool = False) -> ToolCallDone:
         (ApprovalGiven(1, ToolCallId("c"), True, "ann"), "allowed by ann"),
         (
             Reviewed(True, "Bad.", (ReviewNote("a.py", 3, "Wrong.", True),)),
-            "Review, which blocks the change: Bad.\n  a.py:3 Wrong.",
+            "Review, which blocks the change: Bad.\n  a.py:3 error: Wrong.",
         ),
     ],
 )

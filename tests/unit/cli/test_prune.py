@@ -1,5 +1,6 @@
 """`turnout prune`, on a state folder that past runs have filled."""
 
+import asyncio
 import json
 import os
 import time
@@ -7,8 +8,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.samples import ENDED, NOON, STARTED, receipt
 
 from turnout.cli.prune import command
+from turnout.store.database import open_database
+from turnout.store.receipts import ReceiptsStore
+from turnout.store.record import RecordStore
 
 
 @pytest.fixture
@@ -53,3 +58,21 @@ def test_scripts_get_one_object(home: Path) -> None:
 def test_a_longer_time_keeps_more(home: Path) -> None:
     """The number of days is the user's."""
     assert json.loads(prune(home, "--keep-days", "60", "--json"))["removed"] == []
+
+
+def test_what_the_settings_do_not_keep_is_forgotten(home: Path, tmp_path: Path) -> None:
+    """Records and receipts by their age; counted for scripts and for people."""
+
+    async def fill() -> None:
+        (home / "turnout.db").unlink()
+        async with open_database(home / "turnout.db") as database:
+            await RecordStore(database).begin("run-1", STARTED, NOON)
+            await RecordStore(database).append("run-1", 1, ENDED, NOON)
+            await ReceiptsStore(database).add(receipt())
+
+    asyncio.run(fill())
+    config = tmp_path / "turnout.toml"
+    config.write_text("[service.retention]\nruns = 1\nreceipts = 0.5\n")
+    assert "Forgotten: runs 1, receipts 1." in prune(home, "--config", str(config))
+    forgotten = json.loads(prune(home, "--config", str(config), "--json"))["forgotten"]
+    assert forgotten == {"runs": 0, "receipts": 0, "events": 0, "audit": 0}

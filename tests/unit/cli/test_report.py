@@ -26,6 +26,7 @@ from turnout.core.events import (
 )
 from turnout.core.ids import ToolCallId
 from turnout.core.runs import Outcome, Patch, TestReport, Verdict, VerdictName
+from turnout.core.tasks import ReviewAsk
 from turnout.core.tools import ToolCall
 from turnout.runs.summary import RunResult, fold
 
@@ -94,7 +95,10 @@ def test_a_run_that_waits_is_told_with_its_call_and_how_to_decide() -> None:
     assert "\x1b" not in text
     assert len(text) < 3_000
     for verb in ("approve", "reject"):
-        assert f"turnout runs {verb} run-1 --call 'c;1'" in text
+        assert f"turnout runs {verb} run-1 --call 'c;1'\n" in f"{text}\n"
+    there = closing_text(run, Screen(server="http://there:8700"))
+    assert "turnout runs approve run-1 --call 'c;1' --server http://there:8700" in there
+    assert "turnout runs show run-1 --full --server http://there:8700" in there
     given = ApprovalGiven(2, asked.call.id, allowed=True, by="ann")
     assert "waits" not in closing_text(fold(record(STARTED, READY, asked, given)), Screen())
 
@@ -199,4 +203,25 @@ def test_a_change_that_a_review_blocks_is_no_success() -> None:
     review = Reviewed(True, "It breaks callers.", (ReviewNote("a.py", 3, "Off by one.", True),))
     run = replace(ended("resolved", "answered", PATCH), review=review)
     assert exit_code(run) == 1
-    assert "a.py:3 Off by one." in closing_text(run, Screen())
+    assert "a.py:3 error: Off by one." in closing_text(run, Screen())
+
+
+@pytest.mark.parametrize(
+    ("review", "outcome", "code", "said"),
+    [
+        (Reviewed(False, "Good.", decision="approve"), "answered", 0, "Decision: approve."),
+        (Reviewed(False, "Well.", decision="annotate"), "answered", 0, "Decision: annotate."),
+        (Reviewed(True, "Bad.", decision="block"), "answered", 1, "Decision: block."),
+        (Reviewed(True, "?", decided=False), "answered", 1, "Decision: none."),
+        (Reviewed(True, "?", decided=False), "capped", 3, "Decision: none."),
+        (Reviewed(True, "?", decided=False), "cancelled", 130, "Decision: none."),
+        (None, "failed", 1, "Decision: none."),
+        (None, None, 1, "Decision: none yet."),
+    ],
+)
+def test_a_review_ends_with_its_decision(review, outcome, code, said) -> None:
+    """Its exit code says whether the change may be taken; of tests nothing is said."""
+    run = ended(None, outcome, None)
+    run = replace(run, review=review, task=replace(run.task, review=ReviewAsk(b"x")))
+    assert exit_code(run) == code
+    assert judged_text(run, Screen()) == said

@@ -1,14 +1,19 @@
 """One line for each request, and never a wait for whoever reads it."""
 
 import io
+import json
+import logging
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from turnout.cli.gateway.request_log import RequestLog, line_of
-from turnout.core.ids import DeploymentId, ModelId, ProviderName, RequestId
+from turnout.cli.gateway.lines import JsonLines, TextLines
+from turnout.cli.gateway.request_log import RequestLog
+from turnout.core.ids import DeploymentId, ModelId, ProviderName, RequestId, RunId
 from turnout.core.inference import RoutingReport
 from turnout.core.money import Micros
+from turnout.core.observe.news import RunNews
+from turnout.core.observe.working import Working, working_on
 from turnout.core.receipts import Receipt
 from turnout.core.usage import Usage
 
@@ -47,6 +52,8 @@ RECEIPT = Receipt(
     tools_called=(),
 )
 
+line_of = TextLines().request
+
 
 def test_a_line_says_who_answered_how_long_it_took_and_what_it_cost() -> None:
     """The time is this machine's."""
@@ -77,7 +84,7 @@ def test_what_becomes_of_a_run_is_a_line_too() -> None:
     """With the time of day."""
     stream = io.StringIO()
     with RequestLog(stream) as log:
-        log.say("Run run-1 has\x1b[2J ended.")
+        log.tell(RunNews("run.ended", "run-1", "p", "k", "Run run-1 has\x1b[2J ended."))
     time, _, rest = stream.getvalue().partition("  ")
     assert len(time) == len("12:03:04")
     assert rest.endswith(" ended.\n")
@@ -95,6 +102,50 @@ def test_every_line_is_written_before_the_log_is_closed() -> None:
         "req-1",
         "req-2",
     ]
+
+
+def test_every_line_for_programs_is_one_json_object() -> None:
+    """With time, level and event, and whose it is; hostile names stay inside their strings."""
+    stream, words = io.StringIO(), "a\nb\x1b\udcff"
+    with RequestLog(stream, JsonLines()) as log:
+        log.note(replace(RECEIPT, session="s-1", asked_model=words))
+        log.note(replace(RECEIPT, status="refused", http_status=403, error_code="no_role"))
+        log.tell(RunNews("run.ended", "run-1", "web", "ci", "It has ended."))
+        log.say("making sure of what the models can do")
+    request, refused, ended, sentence = map(json.loads, stream.getvalue().splitlines())
+    assert sentence["message"] == "making sure of what the models can do"
+    assert all({"time", "level", "event"} <= set(line) for line in (request, ended, sentence))
+    assert (request["event"], request["level"], request["key"]) == ("request", "info", "team")
+    assert (request["session"], request["asked_model"]) == ("s-1", words)
+    assert request["time"] == "2026-01-01T12:03:04.000+00:00"
+    assert (refused["level"], refused["error"]) == ("warning", "no_role")
+    assert (ended["event"], ended["run_id"], ended["project"]) == ("run.ended", "run-1", "web")
+
+
+def test_what_is_logged_while_a_run_is_worked_on_says_which() -> None:
+    """In both formats, with what was raised; a logger that is not heard any more is not written."""
+    logger = logging.getLogger("turnout.tests.request_log")
+    streams = []
+    for words in (JsonLines(), TextLines()):
+        stream = io.StringIO()
+        streams.append(stream)
+        with RequestLog(stream, words) as log, log.hearing_loggers():
+            try:
+                raise ValueError("no\x1b such")
+            except ValueError as error:
+                with working_on(Working(RunId("run-7"), "web", "ci")):
+                    logger.warning("It %s.", "broke", exc_info=error)
+            logger.warning("Nobody's.")
+        logger.warning("Unheard.")
+    broke, others = map(json.loads, streams[0].getvalue().splitlines())
+    assert (broke["run_id"], broke["key"], broke["message"]) == ("run-7", "ci", "It broke.")
+    assert broke["exception"].endswith("ValueError: no\x1b such")
+    assert broke["logger"] == "turnout.tests.request_log"
+    assert "run_id" not in others
+    text = streams[1].getvalue()
+    assert "WARNING  It broke.  [run-7]\n" in text
+    assert "\x1b" not in text
+    assert "Unheard" not in text
 
 
 class Stuck(io.StringIO):

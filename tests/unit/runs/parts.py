@@ -17,8 +17,10 @@ from turnout.core.events import (
 )
 from turnout.core.ids import RunId
 from turnout.core.runs import Connection, FileChange, Patch, TestReport
+from turnout.core.spend.rates import MachineRates
 from turnout.core.tasks import Task
 from turnout.errors import ModelUnavailableError, SandboxError
+from turnout.runs.intake import Compare, compare_nothing
 from turnout.runs.ports import ModelAccess, StrategyName
 from turnout.runs.service import RunService
 from turnout.runs.stop import Stop
@@ -198,7 +200,12 @@ class Agent:
         return self
 
     async def review(
-        self, client: object, sandbox: Box, subject: ReviewSubject, approver: Approver
+        self,
+        client: object,
+        sandbox: Box,
+        subject: ReviewSubject,
+        approver: Approver,
+        record: Sequence[Event] = (),
     ) -> AsyncIterator[Event]:
         """Say what it was given, in a step of its own."""
         self.subjects.append(subject)
@@ -268,6 +275,8 @@ class Room:
     clock: FrozenClock = field(default_factory=FrozenClock)
     effort: Effort = field(default_factory=Effort)
     approver: Approver | None = None
+    compare: Compare = compare_nothing
+    rates: MachineRates = field(default_factory=MachineRates)
     entries: list[Entry] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
@@ -292,6 +301,8 @@ class Room:
             self.owners,
             egress,
             self.effort,
+            compare=self.compare,
+            rates=self.rates,
         )
         return RunService(self.store, shop, self.models, resolve, report)
 

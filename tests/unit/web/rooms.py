@@ -1,6 +1,6 @@
 """The routes of runs on stores in memory, and callers of two projects by name of their key."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,9 +21,10 @@ from turnout.core.events import (
 from turnout.core.ids import RunId
 from turnout.core.runs import FileChange, Patch
 from turnout.core.service.orders import OrderedRun
-from turnout.core.service.repositories import RepositoryBook
+from turnout.core.service.publications import Publication
+from turnout.core.service.repositories import RepositoryAccess, RepositoryBook
 from turnout.core.tools import ToolCall
-from turnout.errors import GatewayError, RepositoryError
+from turnout.errors import GatewayError, RepositoryError, UsageError
 from turnout.gateway.access import sent_key
 from turnout.gateway.admin.app import AdminParts, build_admin
 from turnout.gateway.exchange import Caller
@@ -35,7 +36,8 @@ from turnout.runs.ports import RecordStore
 from turnout.testing.clock import FrozenClock
 from turnout.testing.memory.orders import MemoryOrders
 from turnout.testing.stores import MemoryPoliciesStore, MemoryRecordStore
-from turnout.web.runs.routes import RunParts, runs_router
+from turnout.web.runs.intake import RunParts
+from turnout.web.runs.routes import runs_router
 from turnout.web.runs.streams import Streams
 
 CALLERS = {
@@ -46,7 +48,11 @@ CALLERS = {
     "blue-approver": Caller("blue-approver", "blue", role="approver"),
     "boss": Caller("boss", admin=True),
 }
-BOOK = RepositoryBook({"shop": "/srv/git/shop"}, ("git.example.org",))
+BOOK = RepositoryBook(
+    {"shop": "/srv/git/shop", "docs": "/srv/git/docs"},
+    ("git.example.org",),
+    {"shop": RepositoryAccess(push=True), "docs": RepositoryAccess(push=True)},
+)
 ASKED = ApprovalAsked(2, ToolCall("call-1", "run_command", '{"command":"make"}'), "run_command")
 DIFF = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-\xff\n+b\n"
 PATCH = Patch(DIFF, (FileChange("a", "modified", 1, 1),))
@@ -77,6 +83,18 @@ async def has_base(repository: str, base: str) -> None:
         raise RepositoryError(f"{repository} has no commit `{base}`.")
 
 
+def is_told(url: str) -> None:
+    """Refuse addresses that are not encrypted."""
+    if not url.startswith("https:"):
+        raise UsageError("That is no address.")
+
+
+def has_forge(repository: str) -> None:
+    """Know of one repository at a forge."""
+    if repository != "shop":
+        raise UsageError("No forge has it.")
+
+
 @dataclass
 class Engine:
     """Works on nothing, and remembers what it was told."""
@@ -102,6 +120,7 @@ class Service:
     streams: Streams = field(default_factory=Streams)
     told: list[RunId] = field(default_factory=list)
     """Runs that somebody was told were ordered."""
+    published: dict[RunId, Publication] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Join the rooms."""
@@ -129,7 +148,13 @@ class Service:
             granted,
             check_base=has_base,
             ordered=lambda run: self.told.append(run.run_id),
+            check_notify=is_told,
+            check_draft=has_forge,
+            publications=self._published,
         )
+
+    async def _published(self, run_ids: Collection[RunId]) -> Mapping[RunId, Publication]:
+        return {run_id: self.published[run_id] for run_id in run_ids if run_id in self.published}
 
     def call(self, method: str, path: str, key: str = "red-member", **options: Any) -> Any:
         """Send a request with a key."""

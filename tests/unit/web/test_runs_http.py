@@ -3,6 +3,9 @@
 import pytest
 from tests.unit.web.rooms import ASKED, DIFF, END, Service, memory_service
 
+from turnout.testing.memory.orders import MemoryOrders
+from turnout.testing.stores import MemoryRecordStore
+
 
 @pytest.fixture
 def service() -> Service:
@@ -260,3 +263,14 @@ def test_what_is_no_id_is_refused(service: Service, path: str) -> None:
 def test_nobody_gets_in_without_a_key(service: Service, path: str) -> None:
     """401, whether or not there is something."""
     assert refusal(service.call("GET", path, "wrong")) == (401, "invalid_api_key")
+
+
+def test_an_order_beyond_the_room_of_its_project_is_to_come_again_later():
+    """With the time after which it may; nothing is on record of it."""
+    records = MemoryRecordStore()
+    service = Service(MemoryOrders(records, most_queued=1), records)
+    service.ordered()
+    answer = service.call("POST", "/runs", json={"task": "Fix it.", "repo": "shop"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "too_many_queued")
+    assert answer.headers["retry-after"] == "30"
+    assert len(service.call("GET", "/runs").json()["runs"]) == 1

@@ -7,20 +7,22 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar, get_args
 
 import click
 import uvloop
 
+from turnout.cli.gateway.lines import LogFormat, lines_of
 from turnout.cli.gateway.request_log import RequestLog
 from turnout.cli.options import config_option, read_settings
 from turnout.cli.terminal import safe
-from turnout.core.receipts import Receipt
 from turnout.gateway.server import hold_many_connections
 from turnout.settings import Settings, secret_named
 from turnout.wiring.serving.gateway import OpenGateway, open_gateway
 
-__all__ = ["command", "report_line", "serve_until_stopped"]
+__all__ = ["command", "log_format_option", "serve_until_stopped"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -30,6 +32,17 @@ class _Place:
     host: str
     port: int
     key: str
+
+
+def log_format_option(command: Command) -> Command:
+    """Add `--log-format`."""
+    return click.option(
+        "--log-format",
+        type=click.Choice(get_args(LogFormat)),
+        default="text",
+        show_default=True,
+        help="How lines on standard error are written: for people, or JSON for programs.",
+    )(command)
 
 
 @click.command(
@@ -49,8 +62,17 @@ class _Place:
     help="Variable that holds one key that callers may send, beside those of `turnout keys`.",
 )
 @click.option("--quiet", is_flag=True, help="Print no line for each request.")
+@log_format_option
 @config_option
-def command(*, host: str, port: int, key_env: str | None, quiet: bool, config: Path | None) -> int:
+def command(
+    *,
+    host: str,
+    port: int,
+    key_env: str | None,
+    quiet: bool,
+    log_format: LogFormat,
+    config: Path | None,
+) -> int:
     """Serve the model gateway until Ctrl-C.
 
     It answers chat completions, responses and messages (/v1/chat/completions, /v1/responses,
@@ -62,24 +84,20 @@ def command(*, host: str, port: int, key_env: str | None, quiet: bool, config: P
     key = secret_named(key_env) if key_env is not None else ""
     settings, place = read_settings(config), _Place(host, port, key)
     hold_many_connections()
-    if quiet:
-        uvloop.run(_serve(settings, place, None))
-        return 0
-    with RequestLog(sys.stderr) as log:
-        uvloop.run(_serve(settings, place, log.note))
+    words = lines_of(log_format)
+    with RequestLog(sys.stderr, words, settings.redactor) as log, log.hearing_loggers():
+        uvloop.run(_serve(settings, place, log, quiet=quiet))
     return 0
 
 
-async def _serve(
-    settings: Settings, place: _Place, on_receipt: Callable[[Receipt], None] | None
-) -> None:
+async def _serve(settings: Settings, place: _Place, log: RequestLog, *, quiet: bool) -> None:
     opening = open_gateway(
         settings,
         host=place.host,
         port=place.port,
         key=place.key,
-        report=report_line,
-        on_receipt=on_receipt,
+        report=log.say,
+        on_receipt=None if quiet else log.note,
     )
     await serve_until_stopped(opening, "Gateway")
 
@@ -100,15 +118,11 @@ async def serve_until_stopped(
     try:
         async with opening as gateway:
             click.echo(f"{what}: {gateway.base_url}/v1")
-            for line in (f"Models: auto, {', '.join(gateway.models)}", *more):
+            models = (f"Models: auto, {', '.join(gateway.models)}",) if gateway.models else ()
+            for line in (*models, *more):
                 click.echo(safe(line))
             serving = True
             await asyncio.Event().wait()
     except asyncio.CancelledError:
         if not serving:
             raise KeyboardInterrupt from None
-
-
-def report_line(text: str) -> None:
-    """Tell the person who waits."""
-    click.echo(safe(text), err=True)

@@ -1,23 +1,43 @@
-"""`turnout serve`: the whole service in one process."""
+"""`turnout serve`: the whole service in one process, or a part of it."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 import uvloop
 
+from turnout.cli.gateway.lines import LogFormat, lines_of
 from turnout.cli.gateway.request_log import RequestLog
-from turnout.cli.gateway.serve import report_line, serve_until_stopped
+from turnout.cli.gateway.serve import log_format_option, serve_until_stopped
 from turnout.cli.options import config_option, read_settings
-from turnout.core.receipts import Receipt
+from turnout.core.service.options import EVERY_ROLE, ServiceRole
 from turnout.core.service.repositories import check_name
 from turnout.errors import UsageError
 from turnout.gateway.server import hold_many_connections
 from turnout.settings import Settings, secret_named
-from turnout.wiring.serving.service import open_serving
+from turnout.wiring.serving.service import Served, open_serving
 
 __all__ = ["command", "named_places"]
+
+
+class _Roles(click.ParamType[frozenset[ServiceRole]]):
+    name = "ROLES"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> frozenset[ServiceRole]:
+        """Return the roles that a list names."""
+        named = {part.strip() for part in value.split(",")}
+        roles = frozenset(role for role in EVERY_ROLE if role in named)
+        if not named or named - roles:
+            self.fail(f"give some of {', '.join(sorted(EVERY_ROLE))}", param, ctx)
+        return roles
+
+
+def _let_pass(_: object) -> None:
+    """Tell nobody."""
 
 
 @click.command(
@@ -25,7 +45,8 @@ __all__ = ["command", "named_places"]
     epilog="\b\nExamples:\n"
     "  turnout serve --repo .\n"
     "  turnout serve --repo shop=/srv/git/shop --repo api=/srv/git/api\n"
-    "  TEAM_KEY=... turnout serve --host 0.0.0.0 --key-env TEAM_KEY",
+    "  TEAM_KEY=... turnout serve --host 0.0.0.0 --key-env TEAM_KEY\n"
+    "  TURNOUT_GATEWAY=https://turnout.example.org turnout serve --roles worker",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -44,7 +65,16 @@ __all__ = ["command", "named_places"]
     metavar="NAME",
     help="Variable that holds one key that callers may send, beside those of `turnout keys`.",
 )
+@click.option(
+    "--roles",
+    type=_Roles(),
+    default=",".join(sorted(EVERY_ROLE)),
+    show_default=True,
+    help="What this process does of the service's work.",
+)
+@click.option("--consume", is_flag=True, help="Take orders from the queue of [service.queue], too.")
 @click.option("--quiet", is_flag=True, help="Print no lines for requests and runs.")
+@log_format_option
 @config_option
 def command(
     *,
@@ -52,7 +82,10 @@ def command(
     port: int,
     repositories: tuple[str, ...],
     key_env: str | None,
+    roles: frozenset[ServiceRole],
+    consume: bool,
     quiet: bool,
+    log_format: LogFormat,
     config: Path | None,
 ) -> int:
     """Take in runs over HTTP and work on them, until Ctrl-C.
@@ -61,30 +94,29 @@ def command(
     record from the moment they are taken in: what is under way when the process ends goes on with
     the next one. Callers name repositories by name, never by a path. An address that others can
     reach needs a key: see `turnout keys`.
+
+    With --roles the work is split among processes that share a database (TURNOUT_DATABASE): `api`
+    takes runs in, `gateway` serves models, `worker` works. A worker without a gateway in its
+    process asks the one at TURNOUT_GATEWAY, with the key of TURNOUT_GATEWAY_KEY; alone, it says on
+    its address no more than that it lives (/healthz, /readyz).
     """
     key = secret_named(key_env) if key_env is not None else ""
     settings = read_settings(config).with_repositories(named_places(repositories))
     hold_many_connections()
 
-    async def serve(
-        on_receipt: Callable[[Receipt], None] | None, on_run: Callable[[str], None] | None
-    ) -> None:
-        opening = open_serving(
-            settings,
-            host=host,
-            port=port,
-            key=key,
-            report=report_line,
-            on_receipt=on_receipt,
-            on_run=on_run,
-        )
-        await serve_until_stopped(opening, "Service", f"Repositories: {_known(settings)}")
+    if consume and "api" not in roles:
+        raise UsageError("Orders are taken in by the role `api`.", mend="Add it to --roles.")
+    served = Served(host, port, key, roles, consume)
+    what = "Worker" if roles == {"worker"} else "Service"
 
-    if quiet:
-        uvloop.run(serve(None, None))
-        return 0
-    with RequestLog(sys.stderr) as log:
-        uvloop.run(serve(log.note, log.say))
+    async def serve(log: RequestLog) -> None:
+        on_receipt, on_run = (_let_pass, _let_pass) if quiet else (log.note, log.tell)
+        opening = open_serving(settings, served, log.say, on_receipt=on_receipt, on_run=on_run)
+        await serve_until_stopped(opening, what, f"Repositories: {_known(settings)}")
+
+    words = lines_of(log_format)
+    with RequestLog(sys.stderr, words, settings.redactor) as log, log.hearing_loggers():
+        uvloop.run(serve(log))
     return 0
 
 

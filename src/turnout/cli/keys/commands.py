@@ -38,7 +38,8 @@ def _settings_of_a_key(command: Command) -> Command:
                 "--role",
                 type=click.Choice(get_args(Role)),
                 help="models: asks models only; viewer: reads the project's runs; member: submits "
-                "and cancels runs too; approver: also decides on approvals.",
+                "and cancels runs too; approver: also decides on approvals; worker: for workers of "
+                "the service, whose model calls count on the keys that ordered the runs.",
             ),
             click.option("--requests-per-minute", type=LIMIT, help="Or `none`."),
             click.option("--concurrency", type=LIMIT, help="Requests at once, or `none`."),

@@ -14,8 +14,10 @@ from turnout.cli.terminal import plural, safe
 from turnout.core.govern.happenings import HappeningKind
 from turnout.core.govern.webhooks import Webhook, WebhookState
 from turnout.core.json import JsonObject
+from turnout.errors import UsageError
 from turnout.gateway.notices.desk import WebhookOrder
-from turnout.settings import Settings, secret_value
+from turnout.gateway.notices.signing import project_secret
+from turnout.settings import Settings, secret_named, secret_value
 from turnout.wiring.usage import open_usage
 
 __all__ = ["command"]
@@ -106,6 +108,30 @@ def _remove(*, webhook_id: str, as_json: bool, config: Path | None) -> int:
         say_json({"removed": webhook_id})
     else:
         click.echo(safe(f"Removed {webhook_id}."))
+    return 0
+
+
+@command.command("secret")
+@click.option("--project", required=True, metavar="NAME", help="Whose runs are told of.")
+@json_option
+@config_option
+def _secret(*, project: str, as_json: bool, config: Path | None) -> int:
+    """Print the secret of a project's notifications, for those who receive them.
+
+    Orders of the service name who is told of their runs. The messages are signed with a secret that
+    follows from the service's own, which is in the variable that `[service.notify]` names.
+    """
+    variable = read_settings(config).service.notify.secret_variable
+    if not variable:
+        raise UsageError(
+            "This service sends no notifications.",
+            mend="Name the variable of its secret: `secret_env` under `[service.notify]`.",
+        )
+    secret = project_secret(secret_named(variable), project)
+    if as_json:
+        say_json({"project": project, "secret": secret})
+    else:
+        click.echo(secret)
     return 0
 
 

@@ -11,11 +11,11 @@ from turnout.core.events import Entry, encode_event
 from turnout.core.json import JsonObject
 from turnout.errors import DeliveryError, UsageError
 from turnout.runs.delivery import HostGit, OutputFolder, UserRepository
+from turnout.runs.publish.words import commit_message
 from turnout.runs.summary import RunResult
 
 __all__ = ["Delivered", "Destination", "destination"]
 
-_TITLE = 72
 _ACCEPTED = frozenset({"resolved", "no_regression", "no_tests"})
 _FILES = ("patch.diff", "explanation.md", "record.jsonl", "summary.json")
 
@@ -80,7 +80,7 @@ class Destination:
             await self.repository.apply(result.patch)
             return "Applied to the working tree."
         commit = await self.repository.make_branch(
-            self.branch, result.base_commit, result.patch, _message(result)
+            self.branch, result.base_commit, result.patch, commit_message(result)
         )
         return f"Committed to branch {self.branch} as {commit[:12]}."
 
@@ -137,11 +137,3 @@ def _files(result: RunResult, entries: Sequence[Entry]) -> Mapping[str, bytes]:
 def _line(entry: Entry) -> str:
     event = encode_event(entry.event)
     return f'{{"seq":{entry.seq},"at":"{entry.at.isoformat()}","event":{event}}}\n'
-
-
-def _message(result: RunResult) -> str:
-    first = result.task.prompt.strip().splitlines()[0]
-    title = first if len(first) <= _TITLE else f"{first[: _TITLE - 1]}…"
-    verdict = result.verdict.name if result.verdict else "none"
-    trailers = f"Turnout-Run: {result.run_id}\nTurnout-Verdict: {verdict}\n"
-    return f"{title}\n\n{result.explanation.strip()}\n\n{trailers}"

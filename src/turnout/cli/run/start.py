@@ -4,61 +4,26 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Sequence
-from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 import click
 
-from turnout.cli.options import (
-    config_option,
-    json_option,
-    read_settings,
-    sandbox_option,
-    say_json,
-)
-from turnout.cli.progress import Silence, progress_on
-from turnout.cli.report import (
-    Screen,
-    closing_text,
-    exit_code,
-    judged_text,
-    result_json,
-    screen_of,
-)
-from turnout.cli.run.approve import approver_for
-from turnout.cli.run.deliver import Destination, destination
-from turnout.cli.run.signals import stop_on_signals
-from turnout.cli.terminal import safe
-from turnout.core.events import Entry, VerdictGiven
+from turnout.cli.options import config_option, json_option, read_settings, sandbox_option
+from turnout.cli.report import screen_of
+from turnout.cli.run.deliver import destination
+from turnout.cli.run.work import Request, work
 from turnout.core.tasks import SurfaceName, Task
-from turnout.errors import TurnoutError, UsageError
-from turnout.runs.summary import RunResult, fold
-from turnout.settings import DriverName, Settings
-from turnout.wiring.rooms import open_service
+from turnout.errors import UsageError
+from turnout.settings import DriverName
 
-__all__ = ["command"]
+__all__ = ["command", "repository_of"]
 
 _REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/\s:]+@[^/\s:]+:")
 """A URL, or the short form of an ssh address."""
 
 _LONGEST_TASK: Final = 256 * 1024
 """Bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What the command line asks for."""
-
-    task: Task
-    settings: Settings
-    destination: Destination
-    as_json: bool
-    screen: Screen
-    approved: tuple[str, ...]
-    """Rules whose calls need not be asked about."""
 
 
 @click.command(
@@ -160,7 +125,7 @@ def command(
     settings = settings.with_effort(attempts, review)
     wanted = Task(
         prompt=_prompt(task),
-        repository=_repository(repo),
+        repository=repository_of(repo),
         base=base,
         surface=surface or settings.surface,
         test_command=test_command or settings.test_command,
@@ -172,7 +137,7 @@ def command(
     )
     try:
         screen = screen_of(sys.stdout, colour=settings.colour)
-        return asyncio.run(_run(_Request(wanted, settings, where, as_json, screen, approve)))
+        return asyncio.run(work(Request(wanted, settings, where, as_json, screen, approve)))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
@@ -188,79 +153,8 @@ def _prompt(given: str) -> str:
     return data.decode(errors="replace")
 
 
-def _repository(given: str) -> str:
+def repository_of(given: str) -> str:
+    """Return the URL, or the absolute path, of a repository as it was given."""
     if _REMOTE.match(given) and not Path(given).exists():
         return given
     return str(Path(given).absolute())
-
-
-async def _run(request: _Request) -> int:
-    colour = request.settings.colour
-    progress = Silence() if request.as_json else progress_on(sys.stderr, colour=colour)
-    entries: list[Entry] = []
-    result: RunResult | None = None
-    judged = False
-    try:
-        approver = approver_for(
-            progress,
-            request.settings.agent.approvals,
-            request.approved,
-            quiet=request.as_json,
-        )
-        await request.destination.check()
-        async with (
-            stop_on_signals(progress) as signals,
-            open_service(request.settings, progress.say) as service,
-            aclosing(service.run(request.task, signals.stop, approver)) as items,
-        ):
-            async for item in items:
-                if isinstance(item, RunResult):
-                    result = item
-                else:
-                    signals.started = True
-                    entries.append(item)
-                    progress.show(item)
-                    if isinstance(item.event, VerdictGiven) and not request.as_json:
-                        with progress.aside():
-                            judged = _show_judged(fold(entries), request.screen)
-    except TurnoutError as error:
-        if entries:
-            record = f"On record: turnout runs show {fold(entries).run_id}"
-            error.mend = f"{error.mend} {record}".strip()
-        raise
-    finally:
-        progress.close()
-    if result is None:
-        raise RuntimeError("the run ended without a result")
-    return await _present(request, result, entries, judged=judged)
-
-
-def _show_judged(result: RunResult, screen: Screen) -> bool:
-    """Print diff and verdict; False where nobody takes them, which must not end the run."""
-    try:
-        screen.show(f"{judged_text(result, screen)}\n")
-    except OSError:
-        return False
-    return True
-
-
-async def _present(
-    request: _Request, result: RunResult, entries: Sequence[Entry], *, judged: bool
-) -> int:
-    """Deliver a finished run and return the exit code; `judged`: diff and verdict are printed."""
-    where = request.destination
-    delivered = await where.deliver(result, entries)
-    code = exit_code(result)
-    if code == 0 and not delivered.done:
-        code = 1
-    if request.as_json:
-        delivery = None if where.kind == "none" else delivered.to_json(where.kind)
-        say_json(result_json(result, code, delivery))
-        return code
-    if not judged:
-        request.screen.show(f"{judged_text(result, request.screen)}\n")
-    request.screen.show(closing_text(result, request.screen))
-    if delivered.text:
-        click.echo(safe(delivered.text), err=not delivered.done)
-    click.echo(f"\nThe whole record: turnout runs show {result.run_id} --full", err=True)
-    return code

@@ -9,21 +9,31 @@ import click
 
 from turnout.cli.options import config_option, json_option, read_settings, say_json
 from turnout.cli.progress import Story
-from turnout.cli.report import closing_text, exit_code, judged_text, result_json, screen_of
+from turnout.cli.report import (
+    Screen,
+    closing_text,
+    exit_code,
+    judged_text,
+    result_json,
+    screen_of,
+)
 from turnout.cli.run.deliver import Destination
+from turnout.cli.runs.export import export
 from turnout.cli.runs.full import entry_text
+from turnout.cli.runs.reading import read_entries
+from turnout.cli.runs.reconcile import reconcile
 from turnout.cli.runs.remote import (
     approve,
     cancel,
     follow,
     reject,
-    remote_entries,
     remote_rows,
     retry,
     row_line,
     server_option,
     submit,
 )
+from turnout.cli.runs.slowest import slowest
 from turnout.cli.terminal import coloured_diff, safe, takes_colour
 from turnout.core.events import Entry
 from turnout.core.json import JsonObject
@@ -50,15 +60,15 @@ _PROMPT_SHOWN = 60
 def command() -> None:
     """List past runs, show one, print its diff; order runs of a service.
 
-    A run is named by its id or by the start of it; for `show`, `diff` and `follow`, none means
-    the newest. `list`, `show` and `diff` read this machine's records, or with --server or
-    TURNOUT_SERVER those of a service; the others ask a service, by default the one on this
-    machine. The key for it is in TURNOUT_API_KEY.
+    A run is named by its id or by the start of it; for `show`, `slowest`, `diff`, `export` and
+    `follow`, none means the newest. `list`, `show`, `slowest`, `diff` and `export` read this
+    machine's records, or with --server or TURNOUT_SERVER those of a service; the others ask a
+    service, by default the one on this machine. The key for it is in TURNOUT_API_KEY.
     """
 
 
-for _remote in (submit, follow, cancel, approve, reject, retry):
-    command.add_command(_remote)
+for _other in (slowest, reconcile, export, submit, follow, cancel, approve, reject, retry):
+    command.add_command(_other)
 
 
 @command.command("list")
@@ -111,7 +121,7 @@ def _show(
 ) -> int:
     """Show what a run did, step by step, and how it ended."""
     settings = read_settings(config)
-    entries = asyncio.run(_entries(settings, run_id, server))
+    entries = asyncio.run(read_entries(settings, run_id, server))
     result = fold(entries)
     if output is not None:
         return asyncio.run(_write(result, entries, output, as_json=as_json))
@@ -121,18 +131,17 @@ def _show(
         for entry in entries:
             click.echo(f"{entry_text(entry)}\n")
     else:
-        _tell(result, entries, settings)
+        _tell(result, entries, screen_of(sys.stdout, colour=settings.colour, server=server))
     return 0
 
 
-def _tell(result: RunResult, entries: Sequence[Entry], settings: Settings) -> None:
+def _tell(result: RunResult, entries: Sequence[Entry], screen: Screen) -> None:
     click.echo(f"{result.run_id}  {result.started_at:%Y-%m-%d %H:%M:%S} UTC")
     click.echo(safe(f"task: {result.task.prompt.strip()}\nrepository: {result.task.repository}"))
     story = Story()
     lines = [line for entry in entries for line in story.lines(entry.event)]
     for line in (*lines, *story.rest()):
         click.echo(safe(line.text))
-    screen = screen_of(sys.stdout, colour=settings.colour)
     screen.show(f"\n{judged_text(result, screen)}\n\n{closing_text(result, screen)}")
 
 
@@ -157,7 +166,7 @@ async def _write(
 def _diff(*, run_id: str | None, server: str | None, as_json: bool, config: Path | None) -> int:
     """Print a run's diff: exact bytes for `git apply`, colours on a terminal."""
     settings = read_settings(config)
-    result = fold(asyncio.run(_entries(settings, run_id, server)))
+    result = fold(asyncio.run(read_entries(settings, run_id, server)))
     data = result.patch.diff
     if not data:
         ended = "changed nothing" if result.outcome else "has no diff yet"
@@ -175,14 +184,6 @@ def _diff(*, run_id: str | None, server: str | None, as_json: bool, config: Path
 async def _rows(settings: Settings, limit: int) -> list[RunRow]:
     async with open_records(settings) as records:
         return list(await records.rows(limit=limit))
-
-
-async def _entries(settings: Settings, run_id: str | None, server: str | None) -> Sequence[Entry]:
-    address = service_address(server)
-    if address is not None:
-        return await remote_entries(address, run_id)
-    async with open_records(settings) as records:
-        return list(await records.entries(run_id))
 
 
 def _row_json(row: RunRow) -> JsonObject:

@@ -30,6 +30,7 @@ from turnout.core.events import (
     RunEnded,
     RunResumed,
     RunStarted,
+    SpendCorrected,
     StepStarted,
     TestsRan,
     ToolCallDone,
@@ -59,6 +60,7 @@ _Fact = (
     | VerdictGiven
     | Explained
     | RunEnded
+    | SpendCorrected
 )
 _Work = (
     StepStarted
@@ -129,6 +131,12 @@ def _fact_parts(event: _Fact) -> Iterable[Part]:
             return [("asked", connection_text(each)) for each in connections]
         case ResourcesUsed():
             return _resources(event)
+        case SpendCorrected():
+            return [
+                ("on record", format_usd(event.recorded)),
+                ("by receipts", format_usd(event.charged)),
+                ("requests", ", ".join(event.requests)),
+            ]
         case Notice():
             return [(event.level, event.text)]
         case PlanMade() | Explained() | HistoryCondensed():
@@ -166,8 +174,9 @@ def _decision_parts(event: _Decision) -> Iterable[Part]:
         case Reviewed():
             return [
                 ("review", "blocks" if event.blocked else "lets pass"),
+                *([("decision", event.decision)] if event.decision else []),
                 ("summary", event.summary),
-                *((f"{note.path}:{note.line or ''}", note.text) for note in event.notes),
+                *((f"{n.path}:{n.line or ''}", f"{n.level}: {n.text}") for n in event.notes),
             ]
 
 
@@ -178,11 +187,13 @@ def _resources(used: ResourcesUsed) -> Iterable[Part]:
         ("disk, MiB", used.disk_bytes, 1 << 20),
         ("seconds", used.wall_seconds, 1),
         ("of these frozen", used.frozen_seconds, 1),
+        ("memory, MiB seconds", used.memory_mib_seconds, 1),
     )
-    return [
+    parts = [
         (name, "not known" if value is None else f"{value / unit:.1f}")
         for name, value, unit in measured
     ]
+    return parts if used.cost is None else [*parts, ("cost", format_usd(used.cost))]
 
 
 def _work_parts(event: _Work) -> Iterable[Part]:

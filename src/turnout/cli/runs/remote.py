@@ -34,6 +34,7 @@ __all__ = [
     "approve",
     "cancel",
     "follow",
+    "order_run",
     "reject",
     "remote_entries",
     "remote_rows",
@@ -73,6 +74,12 @@ def server_option(command: Command) -> Command:
 @click.option("--max-steps", type=click.IntRange(min=1), metavar="N")
 @click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), metavar="N")
 @click.option("--max-spend", type=SPEND, help="US dollars.")
+@click.option("--notify", metavar="URL", help="Address that is told when it begins, waits, ends.")
+@click.option(
+    "--publish",
+    type=click.Choice(["branch", "draft"]),
+    help="Push its diff as a new branch; draft: and draft a request to merge it.",
+)
 @click.option("--once", metavar="KEY", help="Sent again with the same key: the same run.")
 @click.option("--follow", "and_follow", is_flag=True, help="Show what it does until it ends.")
 @server_option
@@ -98,12 +105,20 @@ def submit(
     given = {name: value for name, value in asked.items() if value is not None}
     body: JsonObject = {"task": words, "labels": labels, "limits": limits, **given}
 
+    return order_run(server, body, once, and_follow=and_follow, as_json=as_json)
+
+
+def order_run(
+    server: str | None, body: JsonObject, once: str | None, *, and_follow: bool, as_json: bool
+) -> int:
+    """Order a run and print its id, or show what it does until it ends; return the exit code."""
+
     async def order(client: RunsClient) -> int:
         run = await client.order(body, once=once)
         run_id = as_text(run.get("id"))
         if and_follow:
             click.echo(run_id, err=True)
-            return await _follow(client, run_id, as_json=as_json)
+            return await _follow(client, run_id, server, as_json=as_json)
         if as_json:
             say_json(run)
         else:
@@ -121,7 +136,7 @@ def follow(*, run_id: str | None, server: str | None, as_json: bool) -> int:
     """Show what a run does until it ends; the exit code is that of `turnout run`."""
 
     async def show(client: RunsClient) -> int:
-        return await _follow(client, await _whole_id(client, run_id), as_json=as_json)
+        return await _follow(client, await _whole_id(client, run_id), server, as_json=as_json)
 
     return _ask(server, show)
 
@@ -234,7 +249,7 @@ def _asked_about(run: JsonObject, verb: str) -> str:
     return call_id
 
 
-async def _follow(client: RunsClient, run_id: str, *, as_json: bool) -> int:
+async def _follow(client: RunsClient, run_id: str, server: str | None, *, as_json: bool) -> int:
     """Tell a run as it goes on, and return how it ended."""
     entries: list[Entry] = []
     story = Story()
@@ -244,7 +259,7 @@ async def _follow(client: RunsClient, run_id: str, *, as_json: bool) -> int:
         for line in () if as_json else story.lines(entry.event):
             click.echo(safe(line.text), err=True)
         if isinstance(entry.event, ApprovalAsked) and not (as_json or over):
-            click.echo(waiting_text(RunId(run_id), entry.event), err=True)
+            click.echo(waiting_text(RunId(run_id), entry.event, server), err=True)
     if not entries:
         raise NotFoundError(f"Run {run_id} has ended before anybody began it.")
     result = fold(entries)
@@ -252,7 +267,7 @@ async def _follow(client: RunsClient, run_id: str, *, as_json: bool) -> int:
     if as_json:
         say_json(result_json(result, code, None))
         return code
-    screen = screen_of(sys.stdout, colour=True)
+    screen = screen_of(sys.stdout, colour=True, server=server)
     screen.show(f"{judged_text(result, screen)}\n\n{closing_text(result, screen)}")
     return code
 

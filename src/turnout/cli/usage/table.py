@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from turnout.cli.terminal import plural, safe
-from turnout.core.govern.usage import UsageFigures, UsageQuery, UsageReport, UsageRow
+from turnout.core.govern.usage import (
+    MachineFigures,
+    UsageFigures,
+    UsageQuery,
+    UsageReport,
+    UsageRow,
+)
 from turnout.core.money import format_usd
 
 __all__ = ["usage_text"]
@@ -110,7 +116,17 @@ def _notes(query: UsageQuery, report: UsageReport) -> list[str]:
     if report.total.unpriced:
         served = plural(report.total.unpriced, "request")
         notes.append(f"* Without {served} at an unknown price.")
+    if report.machines.segments:
+        notes.append(_machines(report.machines))
     return notes if len(notes) > 1 else []
+
+
+def _machines(figures: MachineFigures) -> str:
+    memory = figures.memory_mib_seconds / 1_024 / 3_600
+    return (
+        f"Sandboxes of runs: {figures.cpu_seconds / 3_600:.2f} CPU hours, "
+        f"{memory:.2f} GiB hours of memory, {format_usd(figures.cost)}."
+    )
 
 
 def _count(number: int) -> str:

@@ -14,6 +14,7 @@ from turnout.core.ids import DeploymentId, RequestId, SessionId
 from turnout.core.json import ascii_json
 from turnout.core.receipts import Receipt
 from turnout.core.service.orders import OrderedRun
+from turnout.core.service.publications import Publication
 
 __all__ = [
     "Happening",
@@ -23,6 +24,7 @@ __all__ = [
     "encode_happening",
     "policy_changed",
     "run_ended",
+    "run_published",
     "run_started",
     "run_waiting",
     "session_capped",
@@ -41,6 +43,8 @@ HappeningKind = Literal[
     "run.started",
     "run.waiting",
     "run.ended",
+    "run.published",
+    "run.not_published",
 ]
 
 
@@ -136,6 +140,17 @@ def run_ended(at: datetime, run: OrderedRun) -> Happening:
     how = ", ".join(filter(None, (run.outcome, run.verdict)))
     text = f"Run {run.run_id} of project {run.order.project} has ended: {how}."
     return _of_run(at, run, "run.ended", text)
+
+
+def run_published(at: datetime, run: OrderedRun, publication: Publication) -> Happening:
+    """Say what has become of a run's diff outside of the service, once nothing more will."""
+    name = f"Run {run.run_id} of project {run.order.project}"
+    if publication.state == "failed" or not publication.branch:
+        text = f"{name} was not published: {publication.detail}"
+        return _of_run(at, run, "run.not_published", text)
+    where = f", and drafted as {publication.link}" if publication.link else ""
+    text = f"{name} was pushed as branch {publication.branch}{where}."
+    return _of_run(at, run, "run.published", text)
 
 
 def _of_run(

@@ -8,9 +8,10 @@ from turnout.core.money import Micros
 
 __all__ = ["KeyEntry", "KeyLimits", "KeyRecord", "Role"]
 
-Role = Literal["models", "viewer", "member", "approver"]
+Role = Literal["models", "viewer", "member", "approver", "worker"]
 """What a key may do: ask models and nothing else; read the runs of its project and ask no model;
-ask models, and read, submit and cancel runs; all that, and decide on calls that wait for a person.
+ask models, and read, submit and cancel runs; all that, and decide on calls that wait for a person;
+ask models for whoever ordered a run that is worked on, charged to them, and nothing else.
 """
 
 

@@ -2,6 +2,8 @@
 
 from typing import Literal, NamedTuple
 
+from turnout.core.ids import RequestId
+
 __all__ = ["Standing"]
 
 
@@ -14,3 +16,5 @@ class Standing(NamedTuple):
     """Of the request that the key stands for."""
     payload: str = ""
     """The answer, as JSON; empty where there is none yet."""
+    lapsed: RequestId | None = None
+    """Of a claim that took the place of one that had lapsed: the request that had made that."""

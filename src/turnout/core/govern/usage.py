@@ -1,7 +1,7 @@
 """What model calls used, added up by what they have in common."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -12,6 +12,7 @@ from turnout.core.money import Micros
 __all__ = [
     "MOST_GROUPS",
     "MOST_ROWS",
+    "MachineFigures",
     "UsageFigures",
     "UsageGroup",
     "UsageQuery",
@@ -74,6 +75,8 @@ class UsageFigures:
     truncated: int = 0
     cancelled: int = 0
     """By the client."""
+    unknown: int = 0
+    """Under way when the gateway died: whether they were answered and paid for is not known."""
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
@@ -81,7 +84,7 @@ class UsageFigures:
     cost: Micros = _NOTHING
     """Of the requests with a known price."""
     unpriced: int = 0
-    """Requests that were served at an unknown price."""
+    """Requests that were served at an unknown price, or of which nothing is known."""
     fallbacks: int = 0
     """Requests that another deployment than the first choice answered."""
     repaired: int = 0
@@ -96,7 +99,20 @@ class UsageFigures:
     @property
     def errors(self) -> int:
         """Requests that ended otherwise than asked, but for those that the client gave up."""
-        return self.refused + self.failed + self.truncated
+        return self.refused + self.failed + self.truncated + self.unknown
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFigures:
+    """What the sandboxes of runs took; model calls aside."""
+
+    segments: int = 0
+    """How often a worker's part of a run has told of it."""
+    cpu_seconds: float = 0.0
+    memory_mib_seconds: float = 0.0
+    peak_memory_bytes: int | None = None
+    cost: Micros = _NOTHING
+    """At the rates that were set at the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +132,8 @@ class UsageReport:
     total: UsageFigures
     groups: int
     """How many there are, with those beyond the limit."""
+    machines: MachineFigures = field(default_factory=MachineFigures)
+    """Of the same keys, projects, sessions and time; a session of ours is a run."""
 
 
 def groups_of(asked: Iterable[UsageGroup], *, key: str | None) -> tuple[UsageGroup, ...]:
@@ -145,6 +163,13 @@ def usage_object(query: UsageQuery, report: UsageReport) -> JsonObject:
             for row in report.rows
         ],
         "total": _figures_object(report.total),
+        "sandboxes": {
+            "segments": report.machines.segments,
+            "cpu_seconds": report.machines.cpu_seconds,
+            "memory_mib_seconds": report.machines.memory_mib_seconds,
+            "peak_memory_bytes": report.machines.peak_memory_bytes,
+            "cost_micros": report.machines.cost,
+        },
     }
 
 

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from turnout.core.events import ApprovalAsked
 from turnout.core.ids import RunId, ToolCallId
 from turnout.core.money import Micros
 from turnout.core.runs import Outcome, RunState, VerdictName
+from turnout.core.service.forges import Origin
 from turnout.core.tasks import Task
 
 __all__ = [
@@ -16,10 +18,13 @@ __all__ = [
     "Order",
     "OrderLimits",
     "OrderedRun",
+    "Publish",
     "RunFilter",
     "RunPage",
     "Submitted",
 ]
+
+Publish = Literal["branch", "draft"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,12 @@ class Order:
     limits: OrderLimits = field(default_factory=OrderLimits)
     notify: str | None = None
     """URL that is told of changes of its state."""
+    publish: Publish | None = None
+    """What becomes of its diff: a branch of its own, or that and a draft request to merge it."""
     retry_of: RunId | None = None
     """The run that this one does again."""
+    origin: Origin | None = None
+    """Where at a forge it was asked for; None where it came in another way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from turnout.errors import UsageError
 
-__all__ = ["RepositoryBook", "check_name", "check_server"]
+__all__ = ["RepositoryAccess", "RepositoryBook", "check_name", "check_server"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~+-]+)+/?")
@@ -17,6 +17,19 @@ _SERVER: Final = re.compile(
     r"(?:(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~+-]+)+/?)?"
 )
 _SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryAccess:
+    """What the service may do with a repository beside reading it as anybody may."""
+
+    credential_variable: str = ""
+    """Variable of the service that holds a token for its URL; empty: it takes none."""
+    push: bool = False
+    """Whether new branches `turnout/...` are pushed there."""
+
+
+_READ_ONLY: Final = RepositoryAccess()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +44,8 @@ class RepositoryBook:
     """Name to absolute path or URL on this machine; every name fits `check_name`."""
     servers: tuple[str, ...] = ()
     """`git.example.org`, `git.example.org:8443` or `git.example.org/team`, as `check_server`."""
+    access: Mapping[str, RepositoryAccess] = field(default_factory=dict)
+    """By name; those that are not there are read as anybody may, and never pushed to."""
 
     def check(self, wanted: str) -> None:
         """Refuse (`UsageError`) what may not be named."""
@@ -49,6 +64,23 @@ class RepositoryBook:
             mend=(f"It knows: {names}. " if names else "")
             + "Repositories and servers are listed under `[service]` of its turnout.toml.",
         )
+
+    def access_of(self, wanted: str) -> RepositoryAccess:
+        """Return what the service may do with what a caller named."""
+        return self.access.get(wanted, _READ_ONLY)
+
+    def may_push(self, wanted: str) -> bool:
+        """Whether new branches are pushed to what a caller named."""
+        return self.access_of(wanted).push
+
+    def check_push(self, wanted: str) -> None:
+        """Refuse (`UsageError`) to push where that was not allowed."""
+        if not self.may_push(wanted):
+            raise UsageError(
+                f"This service pushes no branches to {wanted[:_SHOWN]!r}.",
+                mend="Leave `publish` out, or have `push = true` written for that repository "
+                "under `[service.repositories]` of its turnout.toml.",
+            )
 
     def _is_served(self, url: str) -> bool:
         try:

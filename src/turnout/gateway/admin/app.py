@@ -13,6 +13,7 @@ from turnout.core.clock import Clock, SystemClock
 from turnout.core.json import ascii_json
 from turnout.errors import TurnoutError
 from turnout.gateway.access import Authenticate
+from turnout.gateway.admin.audit import AuditBook, Watch
 from turnout.gateway.admin.callers import Gate
 from turnout.gateway.admin.errors import invalid_body, no_such_route, refused
 from turnout.gateway.admin.openapi import whole_document
@@ -38,6 +39,8 @@ class AdminParts:
     routers: Sequence[APIRouter] = ()
     """Of keys, usage and whatever else is governed; their paths are below `/v1`."""
     reports: ToolReports | None = None
+    audit: AuditBook | None = None
+    """Where changes are put on record; None: nowhere."""
     limits: AppLimits = field(default_factory=AppLimits)
     clock: Clock = field(default_factory=SystemClock)
     version: str = "0"
@@ -84,5 +87,7 @@ def build_admin(parts: AdminParts) -> FastAPI:
     app.include_router(route_router(parts.shapes, parts.explain))
     for router in parts.routers:
         app.include_router(router)
+    if parts.audit is not None:
+        app.add_middleware(Watch, audit=parts.audit, clock=parts.clock)
     app.add_middleware(Gate, authenticate=parts.authenticate, limits=parts.limits)
     return app

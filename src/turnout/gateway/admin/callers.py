@@ -1,5 +1,6 @@
 """Who calls an admin route, known before anything of its body is read."""
 
+from dataclasses import replace
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
@@ -14,11 +15,18 @@ from turnout.gateway.exchange import Caller
 __all__ = ["AdminDep", "CallerDep", "Gate", "admin_required", "may_see"]
 
 _OPEN: Final = "/openapi.json"
-"""The one path that takes no key: it says how to call the others."""
+"""Takes no key: it says how to call the others."""
+_SIGNED: Final = "/forges/"
+"""Below it nobody has a key: what is sent there is signed."""
+_LARGEST_SIGNED: Final = 2 * 2**20
+"""Of what may come from anybody until its signature is checked."""
 
 
 class Gate:
-    """Lets nobody through without a key, and no body that is too large or too slow."""
+    """Lets nobody through without a key, and no body that is too large or too slow.
+
+    Routes for what is signed check that by themselves.
+    """
 
     def __init__(self, app: ASGIApp, authenticate: Authenticate, limits: AppLimits) -> None:
         self._app = app
@@ -30,11 +38,14 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = header_map(scope)
+        headers, limits = header_map(scope), self._limits
+        path: str = scope["path"]
         try:
-            if not scope["path"].endswith(_OPEN):
+            if path.removeprefix(scope.get("root_path", "")).startswith(_SIGNED):
+                limits = replace(limits, body_bytes=min(limits.body_bytes, _LARGEST_SIGNED))
+            elif not path.endswith(_OPEN):
                 scope.setdefault("state", {})["caller"] = self._authenticate(headers)
-            body = await read_body(receive, headers, self._limits)
+            body = await read_body(receive, headers, limits)
         except TurnoutError as error:
             await refusal(error)(scope, receive, send)
             return

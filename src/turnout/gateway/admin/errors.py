@@ -13,6 +13,7 @@ from starlette.responses import Response
 from turnout.core.json import ascii_json
 from turnout.errors import (
     ConflictError,
+    FullError,
     GatewayError,
     NotFoundError,
     StoreError,
@@ -45,6 +46,8 @@ _POSTS: Final = ("/chat/completions", "/messages", "/messages/count_tokens", "/r
 """Model routes, which another method than theirs leads here."""
 
 
+_WAIT: Final = "30"
+"""Seconds after which a queue that is full may have room."""
 _OBJECT: Final = "must be a JSON object"
 _PLAINER: Final[Mapping[str, str]] = {
     "extra_forbidden": "is no field here",
@@ -75,7 +78,7 @@ class ErrorBody(BaseModel):
 
 REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
-    for status in (400, 401, 403, 404, 409, 413, 503)
+    for status in (400, 401, 403, 404, 409, 413, 429, 503)
 }
 """What every route may answer beside its own, for its `responses`."""
 
@@ -91,11 +94,14 @@ def refusal(error: TurnoutError) -> Response:
             status, code, param = 404, "not_found", None
         case ConflictError():
             status, code, param = 409, "revision_conflict", None
+        case FullError():
+            status, code, param = 429, "too_many_queued", None
         case StoreError():
             status, code, param = 503, "store_unavailable", None
         case _:
             status, code, param = 500, "internal_error", None
-    return _answer(status, str(error), code, param, retry_headers(error))
+    headers = {"retry-after": _WAIT} if isinstance(error, FullError) else retry_headers(error)
+    return _answer(status, str(error), code, param, headers)
 
 
 async def refused(_: Request, error: Exception) -> Response:

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
+from urllib.parse import quote
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from turnout.core.govern.keys import KeyLimits, KeyRecord, Role
@@ -147,7 +148,7 @@ def keys_router(desk: KeyDesk) -> APIRouter:
         return KeysOut(keys=[KeyOut.of(record, now) for record in seen])
 
     @router.post("", status_code=201)
-    async def create_key(body: KeyIn, _: AdminDep) -> NewKeyOut:
+    async def create_key(body: KeyIn, _: AdminDep, response: Response) -> NewKeyOut:
         """Make a key; the answer shows it this once."""
         limits = KeyLimits(
             body.requests_per_minute,
@@ -166,6 +167,7 @@ def keys_router(desk: KeyDesk) -> APIRouter:
             expires_at=_in_utc(body.expires_at),
         )
         issued = await desk.create(wanted)
+        response.headers["location"] = f"/v1/keys/{quote(body.name)}"
         shown = KeyOut.of(issued.record, desk.now())
         return NewKeyOut(**shown.model_dump(), key=issued.key)
 

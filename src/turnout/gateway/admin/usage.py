@@ -29,6 +29,7 @@ __all__ = [
     "MomentText",
     "NameText",
     "RowOut",
+    "SandboxesOut",
     "UsageAsk",
     "UsageOut",
     "only_own",
@@ -47,15 +48,17 @@ class FiguresOut(BaseModel):
 
     requests: int
     errors: int
-    """Refused, failed and truncated."""
+    """Refused, failed, truncated and unknown."""
     cost_micros: int
     """Of the requests with a known price, in millionths of a US dollar."""
     unpriced: int
-    """Requests that were served at an unknown price."""
+    """Requests that were served at an unknown price, or of which nothing is known."""
     refused: int
     failed: int
     truncated: int
     cancelled: int
+    unknown: int
+    """Under way when the gateway died: whether they were answered and paid for is not known."""
     input_tokens: int
     output_tokens: int
     cached_tokens: int
@@ -76,6 +79,18 @@ class RowOut(FiguresOut):
     """A value for each grouping; null where the requests have none."""
 
 
+class SandboxesOut(BaseModel):
+    """What the sandboxes of runs took."""
+
+    segments: int
+    """How often a worker's part of a run has told of it."""
+    cpu_seconds: float
+    memory_mib_seconds: float
+    peak_memory_bytes: int | None
+    cost_micros: int
+    """At the rates of `[sandbox.rates]` at the time."""
+
+
 class UsageOut(BaseModel):
     """The groups, the most expensive first, and all of them together."""
 
@@ -86,6 +101,8 @@ class UsageOut(BaseModel):
     """How many there are, with those beyond the limit."""
     rows: Sequence[RowOut]
     total: FiguresOut
+    sandboxes: SandboxesOut
+    """Of the runs of the same keys, projects and time."""
 
 
 class UsageAsk(BaseModel):

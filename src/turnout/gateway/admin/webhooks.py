@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from turnout.core.govern.happenings import HappeningKind
@@ -67,7 +67,7 @@ def webhooks_router(desk: WebhookDesk) -> APIRouter:
         return WebhooksOut(webhooks=[_state_out(state) for state in await desk.all()])
 
     @router.post("", status_code=201)
-    async def add_webhook(body: WebhookIn, caller: AdminDep) -> WebhookOut:
+    async def add_webhook(body: WebhookIn, caller: AdminDep, response: Response) -> WebhookOut:
         """Tell an address of what happens from now on, signed with the secret."""
         order = WebhookOrder(
             url=body.url,
@@ -76,7 +76,9 @@ def webhooks_router(desk: WebhookDesk) -> APIRouter:
             project=body.project,
             allow_private=body.allow_private,
         )
-        return _webhook_out(await desk.add(order, author=caller.key))
+        webhook = await desk.add(order, author=caller.key)
+        response.headers["location"] = f"/v1/webhooks/{webhook.id}"
+        return _webhook_out(webhook)
 
     @router.delete("/{webhook_id}", status_code=204)
     async def remove_webhook(

@@ -106,6 +106,11 @@ class KeyRing:
             for held in self._held.values()
         )
 
+    @property
+    def empty(self) -> bool:
+        """Whether no key was ever made."""
+        return not self._held
+
     async def refresh(self) -> None:
         """Look at the store now; `StoreError` where it cannot be read."""
         revision = await self._store.revision()

@@ -107,6 +107,11 @@ class Notices:
             self._happened[name] = happening
             self._some.set()
 
+    def wake(self) -> None:
+        """Have those told at once whom somebody else's write is for."""
+        if self._on_new is not None:
+            self._on_new()
+
     async def write(self) -> None:
         """Write everything that was noted; what the store does not take stays noted."""
         marks, happened = self._marks, self._happened

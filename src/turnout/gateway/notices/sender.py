@@ -1,6 +1,7 @@
 """Sending of what waits for webhooks: at least once, later where it is not taken."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -8,7 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from turnout.core.clock import Clock
-from turnout.core.govern.webhooks import Delivery
+from turnout.core.govern.webhooks import Delivery, Webhook
 from turnout.errors import ConfigError, StoreError
 from turnout.gateway.notices.ports import DeliveryStore
 from turnout.gateway.notices.posting import NotTakenError, Poster
@@ -25,6 +26,8 @@ _LONGEST_PAUSE: Final = 7_200.0
 _GIVEN_UP: Final = timedelta(days=3)
 """After which a happening is no news any more."""
 
+_LOG: Final = logging.getLogger(__name__)
+
 
 class WebhookSender:
     """Sends deliveries of the store, whoever put them there, until it is closed."""
@@ -33,12 +36,12 @@ class WebhookSender:
         self,
         store: DeliveryStore,
         poster: Poster,
-        secret_of: Callable[[str], str | None],
+        secret_of: Callable[[Webhook], str | None],
         clock: Clock,
         *,
         every: float = 5.0,
     ) -> None:
-        """`secret_of` reads a variable; `every` is after how many seconds it looks by itself."""
+        """`every` is after how many seconds it looks by itself."""
         self._store = store
         self._poster = poster
         self._secret_of = secret_of
@@ -99,7 +102,7 @@ class WebhookSender:
     async def _send(self, delivery: Delivery) -> None:
         webhook, body = delivery.webhook, message_of(delivery.happening)
         try:
-            secret = self._secret_of(webhook.secret_variable)
+            secret = self._secret_of(webhook)
         except ConfigError as error:
             raise NotTakenError(error.message) from error
         if not secret:
@@ -112,6 +115,7 @@ class WebhookSender:
         pause = min(_FIRST_PAUSE * 4 ** min(delivery.failures, 10), _LONGEST_PAUSE)
         again_at = now + timedelta(seconds=pause)
         oldest = now - _GIVEN_UP
+        _LOG.warning("%s did not take a message: %s", delivery.webhook.id, why)
         await self._store.failed(delivery, why, now, again_at=again_at, oldest=oldest)
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from turnout.core.govern.happenings import Happening
 from turnout.core.json import JsonObject, ascii_json
 
-__all__ = ["message_of", "signed_headers"]
+__all__ = ["message_of", "project_secret", "signed_headers", "signing_key"]
 
 _ENCODED = "whsec_"
 
@@ -41,7 +41,7 @@ def signed_headers(secret: str, name: str, at: datetime, body: bytes) -> Mapping
     """
     stamp = str(int(at.timestamp()))
     signed = b".".join((name.encode(), stamp.encode(), body))
-    digest = hmac.digest(_key(secret), signed, "sha256")
+    digest = hmac.digest(signing_key(secret), signed, "sha256")
     return {
         "content-type": "application/json",
         "user-agent": "turnout",
@@ -51,7 +51,18 @@ def signed_headers(secret: str, name: str, at: datetime, body: bytes) -> Mapping
     }
 
 
-def _key(secret: str) -> bytes:
+def project_secret(secret: str, project: str) -> str:
+    """Return the secret of one project's notifications, which follows from that of the service.
+
+    Nobody can tell by it what is signed for another project.
+    """
+    told = f"turnout notifications of {project}".encode()
+    digest = hmac.digest(signing_key(secret), told, "sha256")
+    return f"{_ENCODED}{base64.b64encode(digest).decode()}"
+
+
+def signing_key(secret: str) -> bytes:
+    """Return the bytes that a secret signs with."""
     if secret.startswith(_ENCODED):
         try:
             return base64.b64decode(secret.removeprefix(_ENCODED), validate=True)

@@ -72,12 +72,18 @@ class Asking:
             request = not_streamed(request)
         if provider.shape == request.shape:
             body = shape.prepare(request, deployment, None)
-            headers: Mapping[str, str] = {**request.headers, **self._once(deployment, body)}
+            headers = {**request.headers, **self._own(deployment, body)}
             return Asked(shape, provider, deployment, request, body, headers, whole)
         body = shape.prepare(request, deployment, self._told(deployment))
         sent = replace(request, body=body)
-        headers = self._once(deployment, body)
+        headers = self._own(deployment, body)
         return Asked(shape, provider, deployment, sent, body, headers, whole)
+
+    def _own(self, deployment: Deployment, body: JsonObject) -> dict[str, str]:
+        """Return the headers that are ours rather than the client's."""
+        onward = self._trail.onward
+        traced = {} if onward is None else {"traceparent": onward.header()}
+        return {**traced, **self._once(deployment, body)}
 
     def _once(self, deployment: Deployment, body: JsonObject) -> Mapping[str, str]:
         """Return the key under which a deployment is asked the same, however often.

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from turnout.core.clock import Clock
 from turnout.core.govern.closing import Closing, KeptReply
+from turnout.core.ids import RequestId
 from turnout.core.money import Micros
 from turnout.core.policies import Policy
 from turnout.errors import GatewayError, StoreError, TurnoutError
@@ -32,6 +33,10 @@ __all__ = ["EngineStores", "Record", "Recorder", "Strangers"]
 
 _STRANGERS: Final = 300
 """Receipts a minute for requests of callers that nobody knows."""
+
+_PATIENCE: Final = 60.0
+"""Seconds for which an answer is held that cannot be written."""
+_PAUSE: Final = 0.25
 
 _FAILURES: Final = (TurnoutError, UpstreamError, asyncio.CancelledError)
 
@@ -97,6 +102,8 @@ class Recorder:
                         record.replay = claim.replay.completion
                         trail.ends("ok", 200, None)
                     try:
+                        if claim.lapsed is not None:
+                            await self._write_lost(trail, claim.lapsed)
                         yield record
                     except (*_FAILURES, GeneratorExit) as error:
                         _note(trail, error)
@@ -138,13 +145,41 @@ class Recorder:
         if trail.status == "ok":
             closing = await self._served(closing, trail)
         try:
-            await self._stores.books.close(closing)
-        except StoreError:
-            self._unwritable = True
-            raise
+            await self._close(closing)
         finally:
             self._noticing.saw(receipt)
         self._unwritable = False
+
+    async def _close(self, closing: Closing) -> None:
+        """Write what a request leaves behind; `StoreError` where that cannot be.
+
+        An answer that a later request may be given again is held over an outage: it is paid for.
+        """
+        until = self._clock.monotonic() + _PATIENCE
+        holds = closing.kept is not None and bool(closing.kept.payload)
+        while True:
+            try:
+                await self._stores.books.close(closing)
+            except StoreError:
+                self._unwritable = True
+                if not holds or self._clock.monotonic() >= until:
+                    raise
+            else:
+                return
+            await self._clock.sleep(_PAUSE)
+            # What seemed to fail may have been committed.
+            with suppress(StoreError):
+                if await self._stores.receipts.get(closing.receipt.request_id) is not None:
+                    return
+
+    async def _write_lost(self, trail: Trail, lost: RequestId) -> None:
+        """Write the receipt of a request whose gateway died: what became of it is unknown.
+
+        What was reserved for it stays so: it may have cost as much.
+        """
+        receipt = trail.receipt_of_lost(lost)
+        await self._stores.books.close(Closing(receipt))
+        self._noticing.saw(receipt)
 
     def _check_store(self) -> None:
         """Refuse (503) after a write that failed: a model would be paid for an answer not given.

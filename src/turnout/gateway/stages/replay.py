@@ -56,6 +56,8 @@ class Claim:
     """The answer to give; None: the request is to be served."""
     claimed: KeptReply | None = None
     """What is held; None where there is no key, or an answer."""
+    lapsed: RequestId | None = None
+    """The request whose claim had lapsed before: its gateway died, and it left no receipt."""
     settled: bool = False
     """Whether what becomes of the key is written with the request's receipt."""
 
@@ -117,13 +119,12 @@ class Replays:
     ) -> AsyncIterator[Claim]:
         _check_key(key)
         wanted = KeptReply(caller.key, key, digest_of(request), "", self._clock.now(), request_id)
-        found = await self._take(wanted)
-        if found is not None:
-            yield Claim(found)
+        claim = await self._take(wanted)
+        if claim.replay is not None:
+            yield claim
             return
         place = wanted.scope, wanted.idempotency_key
         running = self._running[place]
-        claim = Claim(None, wanted)
         try:
             yield claim
         finally:
@@ -138,8 +139,8 @@ class Replays:
             self._living.cancel()
             await asyncio.wait({self._living})
 
-    async def _take(self, wanted: KeptReply) -> Replayed | None:
-        """Return the answer once there is one; None where the key is ours now."""
+    async def _take(self, wanted: KeptReply) -> Claim:
+        """Return the answer once there is one, or that the key is ours now."""
         place, looks = (wanted.scope, wanted.idempotency_key), 0
         while True:
             here = self._running.get(place)
@@ -160,10 +161,10 @@ class Replays:
                     running.ended.set()
             if claimed:
                 self._give_signs_of_life()
-                return None
+                return Claim(None, wanted, standing.lapsed)
             _check_same(standing.digest, wanted.digest)
             if standing.state == "kept":
-                return Replayed(*read_completion(standing.payload))
+                return Claim(Replayed(*read_completion(standing.payload)))
             await self._clock.sleep(_LOOKS[min(looks, len(_LOOKS) - 1)])
             looks += 1
 

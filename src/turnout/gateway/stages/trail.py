@@ -1,7 +1,7 @@
 """What is known of one request so far; at its end, its receipt."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -9,6 +9,7 @@ from turnout.core.govern.closing import Charge
 from turnout.core.ids import ProviderName, RequestId, ToolCallId
 from turnout.core.inference import RoutingReport
 from turnout.core.money import Micros, cost_micros
+from turnout.core.observe.spans import TraceParent
 from turnout.core.policies import Policy
 from turnout.core.receipts import (
     Attempt,
@@ -42,6 +43,8 @@ class Trail:
     """Monotonic seconds."""
     asked_model: str
     """As the client named it, before the policy's aliases."""
+    onward: TraceParent | None = None
+    """What providers are told of its trace; None: nothing."""
     operation: Operation = "answer"
     policy: Policy | None = None
     provider_keys: Mapping[ProviderName, str] = field(default_factory=dict, repr=False)
@@ -164,6 +167,18 @@ class Trail:
             operation=self.operation,
             replay_of=self.replay_of,
             connection_calls=tuple(self.connection_calls),
+            traceparent="" if request.trace is None else request.trace.header(),
+        )
+
+    def receipt_of_lost(self, lost: RequestId) -> Receipt:
+        """Return the receipt of a request for the same whose gateway died before it wrote one."""
+        return replace(
+            self.receipt(self.began),
+            request_id=lost,
+            status="unknown",
+            http_status=500,
+            error_code="gateway_died",
+            cost_micros=None,
         )
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar, get_args
 from turnout.core.ids import SessionId
 from turnout.core.inference import CALL_KIND_HEADER, Objective, RoutingAsk, StepKind, TaskKind
 from turnout.core.json import JsonObject, JsonValue
+from turnout.core.observe.spans import TraceParent, parse_traceparent
 from turnout.core.tools import MCP, function_name
 from turnout.gateway.wire.fields import (
     LONGEST_NAME,
@@ -40,6 +41,8 @@ class Extensions:
     thinking: bool | None
     call_kind: StepKind | None
     idempotency_key: str | None
+    trace: TraceParent | None
+    """Where the request belongs in the trace of its sender."""
 
 
 def read_extensions(body: JsonObject, headers: Mapping[str, str]) -> Extensions:
@@ -48,13 +51,14 @@ def read_extensions(body: JsonObject, headers: Mapping[str, str]) -> Extensions:
     `headers` has lower-case names.
     """
     ask = _routing_ask(body)
-    kind = headers.get(CALL_KIND_HEADER)
+    kind, traceparent = headers.get(CALL_KIND_HEADER), headers.get("traceparent")
     return Extensions(
         ask=ask,
         session=ask.session or _session_elsewhere(body, headers),
         thinking=flag(body, "extended_thinking", "extended_thinking"),
         call_kind=None if kind is None else _literal(kind, get_args(StepKind), CALL_KIND_HEADER),
         idempotency_key=headers.get("idempotency-key"),
+        trace=None if traceparent is None else parse_traceparent(traceparent),
     )
 
 

@@ -13,7 +13,7 @@ from turnout.runs.stop import Stop
 __all__ = ["Announcer", "Tell", "tell_nobody"]
 
 Tell = Callable[[Happening], Awaitable[None]]
-"""Writes down what happened, and tells whoever wants to know; told twice, it is written once."""
+"""Is told of what happened, which is written down already, with whom it has to be sent to."""
 
 
 async def tell_nobody(happening: Happening) -> None:

@@ -122,6 +122,10 @@ class TaskEngine:
     async def enqueue(self, run_id: RunId) -> None:
         """Look for runs at once."""
         _LOG.debug("%s is queued", run_id)
+        self.wake()
+
+    def wake(self) -> None:
+        """Look for runs at once; only on the event loop."""
         self._woken.set()
 
     async def cancel(self, run_id: RunId) -> None:

@@ -34,7 +34,8 @@ class OrderStore(Protocol):
     ) -> Submitted:
         """Keep an order as queued; with the same `once` of a project, the run it made before.
 
-        `ConflictError` where the key of `once` stands for another request.
+        `ConflictError` where the key of `once` stands for another request, `FullError` where no
+        more of the project's runs may wait.
         """
         ...
 
@@ -114,7 +115,7 @@ class RunDesk(Protocol):
         """Take an order: it is durable before this returns.
 
         `UsageError` for one that cannot be, `ConflictError` for a key of `once` that stands for
-        another request.
+        another request, `FullError` where no more runs of the project may wait.
         """
         ...
 

@@ -1,7 +1,7 @@
 """One segment of a run: from where its record ends to its end, a question or a hand-over."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -48,6 +48,10 @@ Outfitter = Callable[[Order], AbstractAsyncContextManager[Outfit]]
 """Makes it ready; `UnfitError` or `ConfigError` where that cannot be."""
 
 
+async def _leave_it(place: str, commit: str) -> None:
+    """Leave it to whoever makes the base."""
+
+
 class _Nobody:
     """Lets a run wait outside of any process for who decides."""
 
@@ -68,6 +72,8 @@ class Segments:
     """Returns the path or URL of a repository; `UsageError` for one that may not be used."""
     clock: Clock
     publish: Callable[[Entry], None]
+    fetch: Callable[[str, str], Awaitable[None]] = _leave_it
+    """Has a commit of a place here, where a sandbox's base could not be made from it otherwise."""
 
     async def work(self, run: OrderedRun, stop: Stop) -> None:
         """Work on a run that was claimed until it ends, must wait or is to be left to another.
@@ -128,12 +134,15 @@ class Segments:
         task: Task,
     ) -> None:
         if past.started is None:
-            intake = await take_in(task, self.resolve)
-            started = RunStarted(run.order.task, intake.commit, outfit.access.strategy)
+            intake = await take_in(task, self.resolve, outfit.shop.compare)
+            shown = replace(run.order.task, review=intake.task.review)
+            started = RunStarted(shown, intake.commit, outfit.access.strategy)
             await recorder.add(started)
         else:
-            intake = Intake(task, past.started.base_commit, ())
             started = past.started
+            task = replace(task, review=started.task.review)
+            intake = Intake(task, started.base_commit, ())
+        await self.fetch(task.repository, intake.commit)
         client = PatientClient(outfit.access.client, self.clock)
         access = replace(outfit.access, client=client, strategy=started.strategy)
         worker = RunWorker(outfit.shop, access, recorder, stop, _Nobody(), past)
@@ -142,7 +151,7 @@ class Segments:
     async def _fail(self, run: OrderedRun, recorder: Recorder, reason: str) -> None:
         """End a run that cannot be worked on, unless its worker has said so already."""
         entries = await self.records.entries(run.run_id)
-        if entries and isinstance(entries[-1].event, RunEnded):
+        if any(isinstance(entry.event, RunEnded) for entry in entries):
             return
         if not entries:
             await recorder.add(RunStarted(run.order.task, "", "loop"))

@@ -9,7 +9,6 @@ from turnout.agent.base import Brief
 from turnout.core.events import (
     AttemptChosen,
     AttemptStarted,
-    CheckpointMade,
     Event,
     LoopEnded,
     Notice,
@@ -20,6 +19,7 @@ from turnout.core.runs import Patch
 from turnout.errors import SandboxError, SandboxUnavailableError, StoreError
 from turnout.runs.ports import StrategyName
 from turnout.runs.stop import ParkedError
+from turnout.runs.worker.again import unsaid
 from turnout.runs.worker.choosing import Tried, best, is_accepted
 from turnout.runs.worker.follow import Follower
 from turnout.runs.worker.judging import Opening, test_patch, verdict_on
@@ -98,19 +98,32 @@ class _Attempts:
         """Whether what an attempt had done is all kept: its workspace and its conversation."""
         if earlier.end is not None and earlier.patch is not None:
             return True
-        if self._strategy(earlier.number) != "loop":
-            return not earlier.work
+        if not self._keeps(earlier):
+            # It goes by its record alone, and begins in a fresh workspace.
+            return True
         agent, surface = self._job.shop.agent, self._site.task.surface
         lost = any(agent.writes(surface, tool) for tool in earlier.written)
         if lost or earlier.checkpoint is None:
             return not lost
         try:
-            layer = _layer_of(earlier.checkpoint)
+            layer = await self._restored(earlier)
             async with self._job.sandbox(self._site.base, NO_EGRESS, layer):
                 return True
-        except SandboxError:
-            # It lies on another base, or on another machine.
+        except SandboxError as error:
+            await self._job.warn(f"The workspace could not be had: {error.message}")
             return False
+
+    async def _restored(self, earlier: PastAttempt | None) -> LayerRef | None:
+        """Return the layer that an attempt goes on with; None where it begins at base."""
+        if earlier is None or earlier.checkpoint is None or not self._keeps(earlier):
+            return None
+        job, kept = self._job, earlier.checkpoint
+        layer = LayerRef(kept.layer, kept.base, kept.stack, kept.size_bytes)
+        return await job.shop.checkpoints.restore(job.record.run_id, self._site.base, layer)
+
+    def _keeps(self, earlier: PastAttempt) -> bool:
+        """Whether an attempt goes on in the workspace that it left."""
+        return self._strategy(earlier.number) == "loop"
 
     async def _may_go_on(self, tried: Tried) -> bool:
         """Whether another attempt can come to something else; people are told why it cannot."""
@@ -173,8 +186,8 @@ class _Attempts:
 
     async def _work_on(self, brief: Brief, earlier: PastAttempt | None) -> tuple[LoopEnded, Patch]:
         job, site = self._job, self._site
-        layer = _layer_of(earlier.checkpoint) if earlier and earlier.checkpoint else None
         try:
+            layer = await self._restored(earlier)
             async with job.sandbox(site.base, site.egress.work, layer) as sandbox:
                 return await self._work_in(sandbox, brief, earlier)
         except (SandboxError, SandboxUnavailableError) as error:
@@ -189,7 +202,7 @@ class _Attempts:
     ) -> tuple[LoopEnded, Patch]:
         job, goes_on, patch = self._job, False, _NOTHING
         try:
-            end = earlier.end if earlier else None
+            end = earlier.end if earlier and self._keeps(earlier) else None
             if end is None:
                 end = await self._follow(sandbox, brief, earlier.work if earlier else ())
         except SandboxError as error:
@@ -204,14 +217,17 @@ class _Attempts:
         finally:
             if not goes_on:
                 patch = await self._diff(sandbox)
-                await self._follower.note_use()
+                await self._follower.note_rest()
         return end, patch
 
     async def _follow(self, sandbox: Sandbox, brief: Brief, record: Sequence[Event]) -> LoopEnded:
         job, name = self._job, self._strategy(brief.attempt)
         strategy = job.shop.agent.strategy(name, job.access.client, sandbox, job.approver)
         events = strategy.run(brief, record) if record else strategy.run(brief)
-        end = await self._follower.follow(events, sandbox, record)
+        keeps = name == "loop"
+        if record and not keeps:
+            events = unsaid(events, record)
+        end = await self._follower.follow(events, sandbox, record, keeps=keeps)
         if not isinstance(end, LoopEnded):
             end = _unsaid_end(stopped=job.stop.asked)
             await job.record.add(end)
@@ -227,10 +243,6 @@ class _Attempts:
             return _NOTHING
         await self._job.record.add(PatchMade(patch))
         return patch
-
-
-def _layer_of(kept: CheckpointMade) -> LayerRef:
-    return LayerRef(kept.layer, kept.base, kept.stack, kept.size_bytes)
 
 
 def _unsaid_end(*, stopped: bool) -> LoopEnded:

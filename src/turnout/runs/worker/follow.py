@@ -1,6 +1,7 @@
 """Follows what works on a run, committing each event before the next is asked for."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import suppress
 
 from turnout.core.clock import Clock
 from turnout.core.events import (
@@ -14,7 +15,6 @@ from turnout.core.events import (
     ModelCallFailed,
     ModelCallIntended,
     Notice,
-    ResourcesUsed,
     Reviewed,
     StepStarted,
     ToolCallDone,
@@ -23,10 +23,10 @@ from turnout.core.events import (
 from turnout.core.ids import ToolCallId
 from turnout.core.money import Micros
 from turnout.core.tasks import SurfaceName
-from turnout.errors import SandboxError
+from turnout.errors import SandboxError, StoreError
 from turnout.runs.stop import ParkedError, StoppedError
 from turnout.runs.worker.workshop import Job
-from turnout.sandbox.base import Sandbox
+from turnout.sandbox.base import LayerRef, Sandbox
 
 __all__ = ["Follower", "close", "follow_to_end"]
 
@@ -43,6 +43,8 @@ class Follower:
         self._asked_at: float | None = None
         self._tools: dict[ToolCallId, str] = {}
         self._surface = surface
+        self._keeps = True
+        self._warned = False
         self.step = job.past.step
         """Newest step of the run."""
         self.spent = job.past.spent
@@ -53,14 +55,21 @@ class Follower:
         """Whether the newest model call came to nothing."""
 
     async def follow(
-        self, events: AsyncIterator[Event], sandbox: Sandbox, record: Iterable[Event] = ()
+        self,
+        events: AsyncIterator[Event],
+        sandbox: Sandbox,
+        record: Iterable[Event] = (),
+        *,
+        keeps: bool = True,
     ) -> LoopEnded | Reviewed | None:
         """Commit events until one ends the work and return it; None where it was stopped before.
 
         A stop that was asked for once lets calls under way end; nobody waits for a person then.
-        `record`: what is on record already of the work that these events go on with.
+        `record`: what is on record already of the work that these events go on with. It `keeps`
+        checkpoints where the work goes on in the workspace that it left.
         """
         self._sandbox, self._noted, self._open, self._asked_at = sandbox, 0, 0, None
+        self._keeps = keeps
         for event in record:
             self._note_calls(event)
         started = self._clock.monotonic()
@@ -74,24 +83,10 @@ class Follower:
             self.seconds += self._clock.monotonic() - started
             await close(events)
 
-    async def note_use(self) -> None:
-        """Put on record what the followed work took, after it has ended."""
-        if self._sandbox is None:
-            return
-        await self._note_connections(self._sandbox)
-        try:
-            used = await self._sandbox.usage()
-        except SandboxError:
-            return
-        await self._job.record.add(
-            ResourcesUsed(
-                used.cpu_seconds,
-                used.peak_memory_bytes,
-                used.disk_bytes,
-                used.wall_seconds,
-                used.frozen_seconds,
-            )
-        )
+    async def note_rest(self) -> None:
+        """Put on record what the followed work asked of the network last, after it has ended."""
+        if self._sandbox is not None:
+            await self._note_connections(self._sandbox)
 
     async def _commit_each(self, events: AsyncIterator[Event]) -> LoopEnded | Reviewed | None:
         stop = self._job.stop
@@ -101,7 +96,7 @@ class Follower:
             event = await unless(_next(events))
             if event is None:
                 return None
-            await self._job.record.add(event, *await self._checkpoint(event))
+            await self._commit(event)
             if isinstance(event, LoopEnded | Reviewed):
                 return event
             self._note(event)
@@ -112,21 +107,38 @@ class Follower:
             if stop.parked and not self._open:
                 raise ParkedError
 
-    async def _checkpoint(self, event: Event) -> Sequence[CheckpointMade]:
+    async def _commit(self, event: Event) -> None:
+        """Commit an event, together with the checkpoint of what it did."""
+        job, checkpoints = self._job, self._job.shop.checkpoints
+        began = self._clock.monotonic()
+        kept = await self._checkpoint(event)
+        if kept is None:
+            await job.record.add(event)
+            return
+        why = await checkpoints.keep(job.record.run_id, job.record.epoch, kept)
+        seconds = self._clock.monotonic() - began
+        made = CheckpointMade(kept.key, kept.base_key, kept.stack, kept.size_bytes, seconds)
+        await job.record.add(event, made)
+        if why and not self._warned:
+            self._warned = True
+            await job.warn(f"No other machine can go on with this work: {why}")
+        # What stays now goes with the next checkpoint.
+        with suppress(StoreError):
+            await checkpoints.settle(job.record.run_id, job.record.epoch, kept)
+
+    async def _checkpoint(self, event: Event) -> LayerRef | None:
         """Keep the workspace as a call that may have written left it."""
-        if not self._job.durable or not isinstance(event, ToolCallDone) or self._sandbox is None:
-            return ()
+        keeps = self._job.durable and self._keeps
+        if not keeps or not isinstance(event, ToolCallDone) or self._sandbox is None:
+            return None
         name = self._tools.get(event.result.call_id, "")
         if not self._job.shop.agent.writes(self._surface, name):
-            return ()
-        began = self._clock.monotonic()
+            return None
         try:
-            kept = await self._sandbox.snapshot()
+            return await self._sandbox.snapshot()
         except SandboxError:
             # Without it a later segment begins the attempt anew; a sandbox that died says so next.
-            return ()
-        seconds = self._clock.monotonic() - began
-        return (CheckpointMade(kept.key, kept.base_key, kept.stack, kept.size_bytes, seconds),)
+            return None
 
     async def _note_connections(self, sandbox: Sandbox) -> None:
         asked = sandbox.connections()[self._noted :]

@@ -1,11 +1,13 @@
 """Carries one run from its base commit to its verdict, committing each fact as it happens."""
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from turnout.agent.approval import Approver, Unattended
 from turnout.agent.explain import plain_explanation
-from turnout.core.events import Explained, Notice, RunEnded
+from turnout.core.events import Explained, Notice, ResourcesUsed, RunEnded
 from turnout.core.tasks import Task
 from turnout.errors import SandboxError, StaleEpochError, StoreError, TurnoutError
 from turnout.runs.intake import Intake
@@ -16,6 +18,7 @@ from turnout.runs.worker.attempts import Result, attempt_all
 from turnout.runs.worker.follow import follow_to_end
 from turnout.runs.worker.judging import Opening, look_at_base, prepare
 from turnout.runs.worker.past import Past
+from turnout.runs.worker.reviewing import review_alone
 from turnout.runs.worker.workshop import Job, Site, Workshop
 from turnout.sandbox.base import BaseSpec
 
@@ -60,7 +63,11 @@ class RunWorker:
         end: RunEnded | None = RunEnded("failed", "A defect of Turnout ended the run.")
         try:
             end = await self._stages(intake)
-        except (ParkedError, StaleEpochError):
+        except ParkedError:
+            end = None
+            await self._job.record.add(*self._used())
+            raise
+        except StaleEpochError:
             end = None
             raise
         except StoppedError:
@@ -76,7 +83,18 @@ class RunWorker:
             raise
         finally:
             if end is not None:
-                await self._job.record.add(end)
+                await self._job.record.add(*self._used(), end)
+                await self._forget()
+
+    async def _forget(self) -> None:
+        """Drop what the run's workspaces held, where it outlived processes."""
+        if self._job.durable:
+            # What stays is dropped by the next sweep.
+            with suppress(StoreError):
+                await self._job.shop.checkpoints.forget(self._job.record.run_id)
+
+    def _used(self) -> Sequence[ResourcesUsed]:
+        return self._job.meter.take(self._job.shop.rates)
 
     async def _stages(self, intake: Intake) -> RunEnded:
         job = self._job
@@ -85,6 +103,8 @@ class RunWorker:
         if job.past.segments < 2:
             await job.warn(*job.access.warnings)
         task = intake.task
+        if task.review is not None:
+            return await review_alone(job, intake)
         spec = BaseSpec(task.repository, intake.commit, task.requirements, setup=task.setup)
         base = await prepare(job, spec)
         if task.setup and job.past.segments < 2:

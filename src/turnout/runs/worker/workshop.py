@@ -10,10 +10,15 @@ from turnout.core.clock import Clock
 from turnout.core.events import Notice
 from turnout.core.inference import Objective
 from turnout.core.money import Micros
+from turnout.core.secrecy.redactor import Redactor
+from turnout.core.spend.rates import MachineRates
 from turnout.core.tasks import Task
+from turnout.runs.checkpoints.ports import Checkpoints, LocalCheckpoints
+from turnout.runs.intake import Compare, compare_nothing
 from turnout.runs.ports import Agent, ModelAccess, Owners, Suite
 from turnout.runs.record import Recorder
 from turnout.runs.stop import Stop
+from turnout.runs.worker.metering import Meter
 from turnout.runs.worker.past import Past
 from turnout.sandbox.base import (
     NO_EGRESS,
@@ -73,6 +78,13 @@ class Workshop:
     """Asked once the base is made: by then it is known which hosts a package mirror names."""
     effort: Effort = field(default_factory=Effort)
     test_paths: TestPaths = USUAL_TESTS
+    compare: Compare = compare_nothing
+    rates: MachineRates = field(default_factory=MachineRates)
+    """What sandboxes cost."""
+    redactor: Redactor = field(default_factory=Redactor)
+    """Takes out of what tests print what nobody may read."""
+    checkpoints: Checkpoints = field(default_factory=LocalCheckpoints)
+    """Where the workspaces of runs that outlive this process are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +100,8 @@ class Job:
     """What earlier segments have done of it."""
     durable: bool = False
     """Whether it outlives this process: its workspace is kept as it goes on."""
+    meter: Meter = field(default_factory=Meter)
+    """What its sandboxes have taken in this segment."""
 
     async def warn(self, *texts: str) -> None:
         """Put warnings on record."""
@@ -104,7 +118,10 @@ class Job:
         try:
             yield sandbox
         finally:
-            await sandbox.close()
+            try:
+                await self.meter.read(sandbox)
+            finally:
+                await sandbox.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,10 +71,13 @@ class ContainerDriver:
         *,
         options: ContainerOptions = _DEFAULTS,
         egress: EgressServices = _NO_SERVICES,
+        streams: bool = False,
     ) -> None:
+        """Keep the `streams` of layers, for other machines."""
         # Base layers are made for the Python of an image, and name paths that only that has.
         self._folder = state_dir / "containers"
         self._options = options
+        self._streams = streams
         self._egress = egress
         self._launcher = Launcher(clients=True)
         self._registry = Registry(self._folder / "running")
@@ -151,7 +154,7 @@ class ContainerDriver:
         """Take a container that was started ahead, or start one on `base` and on `layer`."""
         found = await self._found()
         begun = self._beginning(found, base, limits, egress, layer)
-        order = _order_for(found, begun, run_id)
+        order = await _order_for(found, begun, run_id)
         async with AsyncExitStack() as undo:
             sandbox = await self._open(found, order, begun)
             undo.push_async_callback(sandbox.close)
@@ -211,12 +214,12 @@ class ContainerDriver:
             f"turnout.state={short_hash(str(folder.resolve()))}",
         )
         state_dir = traversable(folder / short_hash(surveyed.image))
-        return _Found(surveyed, yard, state_dir, Layers(state_dir))
+        return _Found(surveyed, yard, state_dir, Layers(state_dir, streams=self._streams))
 
     async def _start_ahead(self, wanted: Wanted) -> tuple[Channel, Held]:
         found = await self._found()
         begun = self._beginning(found, wanted.base, wanted.limits, NO_EGRESS, None)
-        order = _order_for(found, begun, RunId(f"warm-{token_hex(6)}"))
+        order = await _order_for(found, begun, RunId(f"warm-{token_hex(6)}"))
         return await begin(found.yard, order, listens=found.survey.engine.shares_kernel)
 
     def _beginning(
@@ -267,11 +270,12 @@ def _egress_fact(survey: Survey) -> tuple[str, bool, str]:
     return ("egress", False, f"none: {why}")
 
 
-def _order_for(found: _Found, begun: Beginning, run_id: RunId) -> Order:
+async def _order_for(found: _Found, begun: Beginning, run_id: RunId) -> Order:
     """Return what is to be started for a base and a layer on it."""
     base = find_layer(found.state_dir, begun.base)
     contents = Contents(base.mounts, files=found.survey.programs)
     if begun.overlay:
-        contents = laid_over(contents, [REPO, VENV], [str(each) for each in begun.layer_folders()])
+        layers = [str(each) for each in await begun.layer_folders()]
+        contents = laid_over(contents, [REPO, VENV], layers)
     copies = not begun.overlay and base.tree is not None
     return Order(run_id, contents, begun.limits, begun.egress, copies)

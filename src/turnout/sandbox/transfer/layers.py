@@ -8,7 +8,7 @@ from turnout.sandbox.base import REPO, VENV, BaseRef, LayerRef, Sandbox
 from turnout.sandbox.transfer.folders import keep, send_file
 from turnout.sandbox.workspace.folders import private
 
-__all__ = ["LAYERED", "check_layer", "restore", "take"]
+__all__ = ["LAYERED", "check_layer", "layer_file", "restore", "take"]
 
 LAYERED = (REPO, VENV)
 """What a layer holds; a sandbox on a layer is not sent the base's own."""
@@ -28,7 +28,8 @@ async def take(
 ) -> LayerRef:
     """Keep workspace and environment of a sandbox as a layer."""
     key = token_hex(16)
-    file = private(state_dir / "snapshots") / f"{key}.tar"
+    file = layer_file(state_dir, key)
+    private(file.parent)
     size = await keep(sandbox, ("/bin/bash", "-c", _TAKE), file)
     stack = below.stack if below is not None else ()
     return LayerRef(key, base_key, (*stack, key), size)
@@ -36,12 +37,19 @@ async def take(
 
 def check_layer(state_dir: Path, base: BaseRef, layer: LayerRef) -> Path:
     """Return the file of a layer; `SandboxError` where it is not one of this base, or is gone."""
-    file = state_dir / "snapshots" / f"{layer.key}.tar"
     if layer.base_key != base.key:
         raise SandboxError("The layer lies on another base.")
-    if not layer.key.isalnum() or not file.is_file():
+    file = layer_file(state_dir, layer.key)
+    if not file.is_file():
         raise SandboxError("The layer is no longer there.", mend="Take the snapshot again.")
     return file
+
+
+def layer_file(state_dir: Path, key: str) -> Path:
+    """Return where a layer is kept; `SandboxError` for a key that is none."""
+    if not key.isalnum():
+        raise SandboxError("The layer has no name of ours.")
+    return state_dir / "snapshots" / f"{key}.tar"
 
 
 async def restore(sandbox: Sandbox, file: Path) -> None:

@@ -3,15 +3,19 @@
 It never runs on a tree that a model or a test could write.
 """
 
+import base64
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 from turnout.errors import UnfitError
 from turnout.sandbox.workspace.process import Finished, run_program
 
-__all__ = ["bytes_to_text", "git_here", "git_remote", "last_line", "without_secrets"]
+__all__ = ["Access", "bytes_to_text", "git_here", "git_remote", "last_line", "without_secrets"]
 
 # These win over the configuration of any repository.
 _SAFE = {
@@ -60,7 +64,44 @@ _UNSET = (
     "GIT_CONFIG_COUNT",
     "GIT_TRACE",
 )
+_ACCOUNT: Final = "x-access-token"
+"""Forges take a token as the password of any account; one of them asks for this name."""
 _USER_IN_URL = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A token for the repository at one http(s) URL, which git is told in no argument and file."""
+
+    url: str
+    token: str = field(repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Which proxies and certificates lead there."""
+
+    def variables(self) -> Mapping[str, str]:
+        """Return what git is told: the token goes to the server of the URL, and nowhere on."""
+        parts = urlsplit(self.url)
+        settings = {
+            f"http.{parts.scheme}://{parts.netloc}/.extraHeader": f"Authorization: {self._basic}",
+            "http.followRedirects": "false",
+            "http.sslVerify": "true",
+        }
+        numbered = list(enumerate(settings.items()))
+        return {
+            **self.environment,
+            "GIT_ALLOW_PROTOCOL": parts.scheme,
+            "GIT_CONFIG_COUNT": str(len(numbered)),
+            **{f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in numbered},
+            **{f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in numbered},
+        }
+
+    def hidden(self, text: str) -> str:
+        """Return what git or a server has said, without the token."""
+        return text.replace(self._basic, "***").replace(self.token, "***")
+
+    @property
+    def _basic(self) -> str:
+        return f"Basic {base64.b64encode(f'{_ACCOUNT}:{self.token}'.encode()).decode()}"
 
 
 async def git_here(arguments: Sequence[str], *, timeout: float, fetches: bool = False) -> Finished:
@@ -73,11 +114,18 @@ async def git_here(arguments: Sequence[str], *, timeout: float, fetches: bool = 
     return await _git([], arguments, {**_FIXED, **_LOCAL_ONLY, **protocols}, timeout)
 
 
-async def git_remote(arguments: Sequence[str], *, timeout: float) -> Finished:
+async def git_remote(
+    arguments: Sequence[str], *, timeout: float, access: Access | None = None
+) -> Finished:
     """Run git against a URL, with the user's configuration and credential helpers.
 
-    It cannot ask anybody anything: a source that needs an answer fails at once.
+    With `access` nothing of the user's counts, and its token does. It cannot ask anybody anything:
+    a source that needs an answer fails at once.
     """
+    if access is not None:
+        told = {**_FIXED, **_LOCAL_ONLY, **access.variables()}
+        done = await _git([], arguments, told, timeout)
+        return replace(done, stderr=access.hidden(done.stderr))
     settings = {**_FIXED, **_REMOTE_ONLY}
     env = [_program("env"), *(f"--unset={name}" for name in _UNSET)]
     env += [f"{name}={value}" for name, value in settings.items()]

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from turnout.errors import RepositoryError
@@ -11,13 +12,35 @@ from turnout.sandbox.workspace.folders import private, short_hash, traversable
 from turnout.sandbox.workspace.git import git_here, git_remote, last_line
 from turnout.sandbox.workspace.locks import locked
 from turnout.sandbox.workspace.process import run_program
-from turnout.sandbox.workspace.source import Source
+from turnout.sandbox.workspace.source import Source, locate
 from turnout.sandbox.workspace.use import touched
 
-__all__ = ["fetch_history"]
+__all__ = ["Compared", "compare", "fetch_history"]
 
 _QUICK = 30.0
+_DIFF_TIMEOUT = 120.0
 _FETCH_TIMEOUT = 900.0
+_DIFF = (
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--binary",
+    "--full-index",
+    "--ignore-submodules=all",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+)
+"""What makes a diff the same for everybody, without a program that anybody has configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What a commit changes."""
+
+    base: str
+    """The newest commit that both sides have."""
+    diff: bytes
+    """What `git apply` takes there; cut after 4 MiB."""
 
 
 async def fetch_history(source: Source, commit: str, state_dir: Path) -> Path:
@@ -39,6 +62,38 @@ async def fetch_history(source: Source, commit: str, state_dir: Path) -> Path:
             touched(state_dir, mirror)
             await _cut_out(mirror, commit, history)
     return history
+
+
+async def compare(repository: str, base: str, head: str, state_dir: Path) -> Compared:
+    """Return what the commit `head` changes since it has left `base`.
+
+    Both are full object names of a path or URL. `RepositoryError` where one cannot be had, or where
+    they have no commit in common.
+    """
+    source = await locate(repository)
+    name = short_hash(source.url)
+    mirror = private(state_dir / "mirrors") / f"{name}.git"
+    traversable(state_dir / "locks")
+    async with locked(state_dir / "locks" / f"mirror-{name}", timeout=_FETCH_TIMEOUT):
+        for commit in (base, head):
+            await _update_mirror(mirror, source, commit)
+        touched(state_dir, mirror)
+        return await _compare(mirror, source, base, head)
+
+
+async def _compare(mirror: Path, source: Source, base: str, head: str) -> Compared:
+    git = ["--git-dir", str(mirror)]
+    found = await git_here([*git, "merge-base", base, head], timeout=_DIFF_TIMEOUT)
+    common = found.stdout.decode().strip()
+    if not found.ok or not common:
+        raise RepositoryError(
+            f"{base[:12]} and {head[:12]} of {source.shown} have no commit in common.",
+            mend="Name a base that the change was made on.",
+        )
+    done = await git_here([*git, "diff", *_DIFF, common, head, "--"], timeout=_DIFF_TIMEOUT)
+    if not done.ok:
+        raise RepositoryError(f"Commits cannot be compared: {last_line(done.stderr)}")
+    return Compared(common, done.stdout)
 
 
 async def _update_mirror(mirror: Path, source: Source, commit: str) -> None:
@@ -91,7 +146,7 @@ async def _fetch(mirror: Path, source: Source, names: Sequence[str]) -> str:
     if source.local:
         done = await git_here(arguments, timeout=_FETCH_TIMEOUT, fetches=True)
     else:
-        done = await git_remote(arguments, timeout=_FETCH_TIMEOUT)
+        done = await git_remote(arguments, timeout=_FETCH_TIMEOUT, access=source.access)
     if done.code is None:
         return "it did not answer in time"
     _check_space(done.stderr, mirror)

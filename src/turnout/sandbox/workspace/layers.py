@@ -1,8 +1,9 @@
 """Layers on the host: what runs have changed, for other sandboxes to start from.
 
 `kept/KEY/layer` holds a folder for each tree, as `inside/snapshot.py` lays it down. Where trees are
-copied instead of being laid over others, `kept/KEY/stream` holds what that program has sent. Either
-never changes, and the host passes the bytes on without reading any of them.
+copied instead of being laid over others, `kept/KEY/stream` holds what that program has sent; so it
+does until it was sent on to other machines, and where it came from one of them, until a sandbox is
+started on it. Either never changes, and the host passes the bytes on without reading any of them.
 """
 
 import asyncio
@@ -37,11 +38,12 @@ from turnout.sandbox.workspace.building import building, discard
 from turnout.sandbox.workspace.folders import readable, short_hash, traversable
 from turnout.sandbox.workspace.use import touched
 
-__all__ = ["Layers", "Packing"]
+__all__ = ["Layers", "Packing", "read_pieces", "write_pieces"]
 
 _KEY = re.compile(r"[0-9a-f]{32}")
 _CONTENTS = "layer"
 _STREAM = "stream"
+_TREES = ("repo", "venv")
 _PIECE = 1 << 18
 _TARGET = "/layer"
 _TIMEOUT = 600.0
@@ -101,8 +103,10 @@ class Packing:
 class Layers:
     """The layers of one state folder."""
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, *, streams: bool = False) -> None:
+        """Keep the `streams` of new layers, to be sent on to other machines."""
         self._state_dir = state_dir
+        self._streams = streams
         self.folder = state_dir / "kept"
 
     async def keep(
@@ -116,12 +120,18 @@ class Layers:
         async with building(traversable(self.folder), "layer") as folder:
             stream = _Hashed(packing.stream())
             if packing.copied:
-                size = await _store(folder / _STREAM, stream)
+                size = await write_pieces(folder / _STREAM, aiter(stream))
             else:
-                size = await _lay_down(starter, readable(folder / _CONTENTS), stream)
+                pieces = aiter(stream)
+                if self._streams:
+                    pieces = _copied(pieces, folder / _STREAM)
+                size = await _lay_down(starter, readable(folder / _CONTENTS), pieces)
             key = short_hash(json.dumps([base.key, *beneath, packing.copied, stream.digest]))
             if not touched(self._state_dir, self.folder / key):
                 _move(folder, self.folder / key)
+            elif self._streams:
+                # What is there already may have been made without.
+                (folder / _STREAM).replace(self.folder / key / _STREAM)
         return LayerRef(key, base.key, (*beneath, key), size)
 
     def folders(self, base: BaseRef, layer: LayerRef) -> tuple[Path, ...]:
@@ -140,12 +150,55 @@ class Layers:
     async def apply(self, sandbox: Sandbox, python: str, base: BaseRef, layer: LayerRef) -> None:
         """Do to a copied workspace what was done to the one that the layer was made of."""
         self._check(base, layer)
-        path = self.folder / layer.key / _STREAM
-        if not (touched(self._state_dir, path.parent) and path.is_file()):
+        paths = [self.folder / key / _STREAM for key in layer.stack]
+        if not all(touched(self._state_dir, path.parent) and path.is_file() for path in paths):
             raise _gone(layer)
         argv = (python, "-ISE", f"{FILES_INSIDE}/snapshot.py", "apply", "/")
-        command = Command(argv, cwd="/", stdin=_read(path), timeout=_TIMEOUT)
-        _laid(await sandbox.run(command))
+        for path in paths:
+            command = Command(argv, cwd="/", stdin=read_pieces(path), timeout=_TIMEOUT)
+            _laid(await sandbox.run(command))
+
+    def has(self, key: str) -> bool:
+        """Whether a layer is here, laid down or as a stream."""
+        if not _KEY.fullmatch(key):
+            return False
+        folder = self.folder / key
+        return (folder / _CONTENTS).is_dir() or (folder / _STREAM).is_file()
+
+    def stream(self, key: str) -> AsyncIterator[bytes]:
+        """Yield what a layer was made of; `SandboxError` where that was not kept."""
+        path = self.folder / key / _STREAM
+        if not _KEY.fullmatch(key) or not path.is_file():
+            raise SandboxError(f"Of the layer {key[:12]} no stream was kept.")
+        return read_pieces(path)
+
+    def drop_stream(self, key: str) -> None:
+        """Drop what a layer was made of, where it is laid down."""
+        if _KEY.fullmatch(key) and (self.folder / key / _CONTENTS).is_dir():
+            (self.folder / key / _STREAM).unlink(missing_ok=True)
+
+    async def receive(self, key: str, stream: AsyncIterator[bytes]) -> None:
+        """Keep the stream of a layer that another machine has made."""
+        if not _KEY.fullmatch(key):
+            raise SandboxError("The layer has no name of ours.")
+        async with building(traversable(self.folder), "layer") as folder:
+            await write_pieces(folder / _STREAM, stream)
+            if not touched(self._state_dir, self.folder / key):
+                _move(folder, self.folder / key)
+
+    async def lay_down(self, starter: BareStarter, layer: LayerRef) -> None:
+        """Lay down what of a stack was received and is still a stream."""
+        for key in layer.stack:
+            kept = self.folder / key
+            there = not _KEY.fullmatch(key) or (kept / _CONTENTS).is_dir()
+            if there or not (kept / _STREAM).is_file():
+                continue
+            async with building(self.folder, "layer") as folder:
+                contents = readable(folder / _CONTENTS)
+                await _lay_down(starter, contents, read_pieces(kept / _STREAM))
+                # Of a copied workspace the stream holds one tree alone, and lies on no other.
+                if all((contents / tree).is_dir() for tree in _TREES):
+                    _move(contents, kept / _CONTENTS)
 
     def _check(self, base: BaseRef, layer: LayerRef) -> None:
         keys = (layer.key, *layer.stack)
@@ -187,8 +240,16 @@ class _Hashed:
         return self._hash.hexdigest()
 
 
-async def _store(path: Path, stream: _Hashed) -> int:
-    """Write the stream to a file and return its size."""
+async def _copied(stream: AsyncIterator[bytes], path: Path) -> AsyncIterator[bytes]:
+    """Pass a stream on and write it to a file."""
+    with await asyncio.to_thread(path.open, "xb") as file:
+        async for data in stream:
+            await asyncio.to_thread(file.write, data)
+            yield data
+
+
+async def write_pieces(path: Path, stream: AsyncIterator[bytes]) -> int:
+    """Write a stream to a new file and return its size."""
     size = 0
     with await asyncio.to_thread(path.open, "xb") as file:
         async for data in stream:
@@ -196,20 +257,21 @@ async def _store(path: Path, stream: _Hashed) -> int:
     return size
 
 
-async def _read(path: Path) -> AsyncIterator[bytes]:
+async def read_pieces(path: Path) -> AsyncIterator[bytes]:
+    """Yield a file."""
     with await asyncio.to_thread(path.open, "rb") as file:
         while data := await asyncio.to_thread(file.read, _PIECE):
             yield data
 
 
-async def _lay_down(starter: BareStarter, folder: Path, stream: _Hashed) -> int:
+async def _lay_down(starter: BareStarter, folder: Path, stream: AsyncIterator[bytes]) -> int:
     """Unpack in a sandbox that has nothing else; returns the bytes of all files."""
     run_id = RunId(f"keep-{token_hex(6)}")
     mounts = [Mount(str(folder), _TARGET, writable=True)]
     sandbox = await starter.start_bare(run_id, mounts, _LIMITS)
     try:
         argv = (starter.python, "-ISE", f"{FILES_INSIDE}/snapshot.py", "unpack", _TARGET)
-        return _laid(await sandbox.run(Command(argv, stdin=aiter(stream), timeout=_TIMEOUT)))
+        return _laid(await sandbox.run(Command(argv, stdin=stream, timeout=_TIMEOUT)))
     finally:
         await sandbox.close()
 

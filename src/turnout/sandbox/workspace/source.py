@@ -7,7 +7,7 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from turnout.errors import RepositoryError
-from turnout.sandbox.workspace.git import git_here, last_line, without_secrets
+from turnout.sandbox.workspace.git import Access, git_here, last_line, without_secrets
 
 __all__ = ["Source", "locate"]
 
@@ -26,6 +26,8 @@ class Source:
     work_tree: Path | None = None
     """Folder within the user's checkout; None for a URL and for a bare repository."""
     local: bool = False
+    access: Access | None = None
+    """How its URL is read; None: as the user's git reads it."""
 
     @property
     def shown(self) -> str:
@@ -33,7 +35,7 @@ class Source:
         return str(self.work_tree or without_secrets(self.url))
 
 
-async def locate(repository: str) -> Source:
+async def locate(repository: str, access: Access | None = None) -> Source:
     """Find the repository that a path or URL names; `RepositoryError` where there is none."""
     if not repository.strip():
         raise RepositoryError(
@@ -43,7 +45,7 @@ async def locate(repository: str) -> Source:
         raise _odd_path(repository)
     scheme = urlsplit(repository).scheme if "://" in repository else ""
     if scheme in _SCHEMES:
-        return Source(repository)
+        return Source(repository, access=access)
     path = _absolute(unquote(urlsplit(repository).path) if scheme == "file" else repository)
     if scheme not in ("", "file") or _HELPER.match(repository):
         raise RepositoryError(

@@ -80,11 +80,15 @@ def _figures(receipts: Sequence[Receipt]) -> UsageFigures:
         failed=sum(one.status == "failed" for one in receipts),
         truncated=sum(one.status == "truncated" for one in receipts),
         cancelled=sum(one.status == "cancelled" for one in receipts),
+        unknown=sum(one.status == "unknown" for one in receipts),
         input_tokens=sum(one.usage.input_tokens for one in receipts),
         output_tokens=sum(one.usage.output_tokens for one in receipts),
         cached_tokens=sum(one.usage.cache_read_input_tokens for one in receipts),
         cost=Micros(sum(one.cost_micros or 0 for one in receipts)),
-        unpriced=sum(one.cost_micros is None and one.routing is not None for one in receipts),
+        unpriced=sum(
+            one.cost_micros is None and (one.routing is not None or one.status == "unknown")
+            for one in receipts
+        ),
         fallbacks=sum(one.routing is not None and one.routing.fallback for one in receipts),
         repaired=sum(bool(one.repairs) for one in receipts),
         latency_p50_ms=_percentile(latencies, 50),

@@ -19,7 +19,7 @@ from turnout.core.service.orders import (
     Submitted,
 )
 from turnout.core.service.turns import Claimable, Pick, Standing
-from turnout.errors import ConflictError, NotFoundError
+from turnout.errors import ConflictError, FullError, NotFoundError
 from turnout.testing.stores import MemoryRecordStore
 
 __all__ = ["MemoryOrders"]
@@ -44,6 +44,7 @@ class MemoryOrders:
     records: MemoryRecordStore
     clock: Callable[[], float] = lambda: 0.0
     """Stands for the clock of a database."""
+    most_queued: int | None = None
     _kept: dict[RunId, _Kept] = field(default_factory=dict)
     _once: dict[tuple[str, str], tuple[str, RunId]] = field(default_factory=dict)
     _beats: dict[str, float] = field(default_factory=dict)
@@ -58,6 +59,9 @@ class MemoryOrders:
                 raise ConflictError("The idempotency key was sent before with another request.")
             if made != run_id:
                 return Submitted(await self.get(order.project, made), created=False)
+        waiting = [run for run in (await self._standing()).queued if run.project == order.project]
+        if self.most_queued is not None and len(waiting) >= self.most_queued:
+            raise FullError(f"{len(waiting)} runs of project {order.project} wait already.")
         self.records.open_line(run_id, order.task, at)
         self._kept[run_id] = _Kept(run_id, len(self._kept) + 1, order, at)
         return Submitted(await self._run(run_id), created=True)

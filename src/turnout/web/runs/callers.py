@@ -11,7 +11,7 @@ from turnout.errors import GatewayError
 from turnout.gateway.admin.callers import CallerDep
 from turnout.gateway.exchange import Caller
 
-__all__ = ["ApproverDep", "MemberDep", "Scope", "ViewerDep"]
+__all__ = ["ApproverDep", "MemberDep", "Scope", "ViewerDep", "member_scope"]
 
 _VIEWERS: Final[frozenset[Role]] = frozenset({"viewer", "member", "approver"})
 _MEMBERS: Final[frozenset[Role]] = frozenset({"member", "approver"})
@@ -43,6 +43,11 @@ def _member(caller: CallerDep, project: _ProjectAsk = None) -> Scope:
 
 def _approver(caller: CallerDep, project: _ProjectAsk = None) -> Scope:
     return _scope(caller, project, _APPROVERS)
+
+
+def member_scope(caller: Caller) -> Scope:
+    """Return what a caller orders in; `GatewayError` (403) for one that may not order."""
+    return _scope(caller, None, _MEMBERS)
 
 
 ViewerDep = Annotated[Scope, Depends(_viewer)]

@@ -8,10 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from turnout.core.json import ascii_json
 from turnout.core.money import Micros
-from turnout.core.service.orders import Once, Order, OrderLimits
-from turnout.core.tasks import SurfaceName, Task
-from turnout.errors import GatewayError, UsageError
+from turnout.core.service.orders import Once, Order, OrderLimits, Publish
+from turnout.core.tasks import ReviewAsk, RunKind, SurfaceName, Task
+from turnout.errors import GatewayError
 from turnout.gateway.config.tables import shaped
+from turnout.runs.intake import LARGEST_DIFF, NOTHING_SAID
 from turnout.web.runs.callers import Scope
 
 __all__ = ["LimitsIn", "RunIn", "once_of"]
@@ -19,6 +20,9 @@ __all__ = ["LimitsIn", "RunIn", "once_of"]
 _LONGEST_KEY: Final = 255
 _KEY: Final = re.compile(rf"[\x21-\x7e]{{1,{_LONGEST_KEY}}}")
 _BASE: Final = re.compile(r"[^\s\x00-\x1f\x7f~^:?*\[\\-][^\s\x00-\x1f\x7f:?*\[\\]{0,254}")
+
+_WORK: Final = ("surface", "test_command", "requirements", "publish")
+"""Fields that say how a change is made."""
 
 _Line = Annotated[str, Field(min_length=1, max_length=2_000)]
 _LABEL: Final = r"[A-Za-z0-9][A-Za-z0-9._/:=-]{0,99}"
@@ -49,8 +53,14 @@ class RunIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    task: Annotated[str, Field(min_length=1, max_length=100_000)]
-    """What is to be done, in words."""
+    kind: RunKind = "change"
+    """change: do the task; review: read a change, and say what is wrong with it."""
+    task: Annotated[str, Field(min_length=1, max_length=100_000)] | None = None
+    """What is to be done, in words. A review needs none: it is what is said of the change."""
+    diff: Annotated[str, Field(min_length=1, max_length=LARGEST_DIFF)] | None = None
+    """Of a review: the change, as `git apply` takes it on `base`."""
+    head: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    """Of a review without `diff`: the commit whose change since it has left `base` is read."""
     repo: Annotated[str, Field(min_length=1, max_length=2_000)]
     """Name of a repository of the service, or the https URL of one on a server that it lists."""
     base: Annotated[str, Field(min_length=1, max_length=255)] = "HEAD"
@@ -67,24 +77,29 @@ class RunIn(BaseModel):
     """The highest of a project goes first."""
     labels: Annotated[list[_Label], Field(max_length=20)] = []
     limits: LimitsIn = LimitsIn()
+    notify: Annotated[str, Field(min_length=1, max_length=2_048)] | None = None
+    """An address that is told, in signed messages, when the run begins, waits and ends."""
+    publish: Publish | None = None
+    """What becomes of its diff: a new branch of its own, or that and a draft of a request."""
 
     def order(self, scope: Scope, surface: SurfaceName) -> Order:
-        """Return the order of a caller; `UsageError` for a base that no commit can have.
+        """Return the order of a caller; `GatewayError` (400) for one that cannot be.
 
         `surface` is taken where none was asked for.
         """
-        if not _BASE.fullmatch(self.base) or ".." in self.base:
-            raise UsageError(
-                f"{self.base[:100]!r} names no commit.", mend="Name a branch, tag or commit."
-            )
+        _check_commit("base", self.base)
+        review = self._review()
+        if self.task is None and review is None:
+            raise _wrong("task", "`task` is missing.")
         requirements = None if self.requirements is None else tuple(self.requirements)
         task = Task(
-            prompt=self.task,
+            prompt=self.task or NOTHING_SAID,
             repository=self.repo,
             base=self.base,
-            surface=self.surface or surface,
+            surface="review" if review else self.surface or surface,
             test_command=self.test_command,
             requirements=requirements,
+            review=review,
         )
         spend = self.limits.max_spend_micros
         return Order(
@@ -93,6 +108,8 @@ class RunIn(BaseModel):
             key=scope.caller.key,
             policy=self.policy,
             priority=self.priority,
+            notify=self.notify,
+            publish=self.publish,
             labels=tuple(dict.fromkeys(self.labels)),
             limits=OrderLimits(
                 self.limits.max_steps,
@@ -101,17 +118,42 @@ class RunIn(BaseModel):
             ),
         )
 
+    def _review(self) -> ReviewAsk | None:
+        """Return what is to be reviewed; None for an order of another kind."""
+        if self.kind == "change":
+            for name in ("diff", "head"):
+                if getattr(self, name) is not None:
+                    raise _wrong(name, f'`{name}` belongs to an order of kind "review".')
+            return None
+        for name in _WORK:
+            if getattr(self, name) is not None:
+                raise _wrong(
+                    name, f"A review runs nothing and makes no diff: it takes no `{name}`."
+                )
+        if (self.diff is None) == (self.head is None):
+            raise _wrong("diff", "A review takes either a `diff` or a `head`.")
+        if self.head is not None:
+            _check_commit("head", self.head)
+            return ReviewAsk(head=self.head)
+        return ReviewAsk((self.diff or "").encode(errors="surrogatepass"))
+
 
 def once_of(key: str | None, body: RunIn) -> Once | None:
     """Return the promise that an `Idempotency-Key` makes; `GatewayError` (400) for a wrong one."""
     if key is None:
         return None
     if not _KEY.fullmatch(key):
-        raise GatewayError(
-            f"`Idempotency-Key` must be 1 to {_LONGEST_KEY} printable characters.",
-            status=400,
-            code="invalid_request",
-            param="Idempotency-Key",
-        )
-    said = ascii_json(body.model_dump(mode="python"))
+        text = f"`Idempotency-Key` must be 1 to {_LONGEST_KEY} printable characters."
+        raise _wrong("Idempotency-Key", text)
+    said = ascii_json(body.model_dump(mode="python", exclude_defaults=True))
     return Once(key, hashlib.sha256(said.encode()).hexdigest())
+
+
+def _check_commit(field: str, named: str) -> None:
+    if not _BASE.fullmatch(named) or ".." in named:
+        text = f"{named[:100]!r} names no commit. Name a branch, tag or commit."
+        raise _wrong(field, text)
+
+
+def _wrong(field: str, text: str) -> GatewayError:
+    return GatewayError(text, status=400, code="invalid_request", param=field)

@@ -1,8 +1,6 @@
 """The routes of `/runs`."""
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import asyncio
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Response
@@ -10,20 +8,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from turnout.core.ids import RunId, ToolCallId
 from turnout.core.runs import Outcome, RunState
-from turnout.core.service.orders import Answer, OrderedRun, RunFilter
-from turnout.core.service.repositories import RepositoryBook
-from turnout.core.tasks import SurfaceName
-from turnout.errors import ConflictError, GatewayError, RepositoryError, UsageError
+from turnout.core.service.orders import Answer, RunFilter
+from turnout.errors import GatewayError
 from turnout.gateway.admin.errors import REFUSALS
-from turnout.gateway.exchange import Caller
 from turnout.runs.durable.ports import RunDesk
 from turnout.runs.summary import fold
+from turnout.runs.trajectory import TrajectoryFormat
+from turnout.runs.trajectory.documents import trajectory_json
 from turnout.web.runs.callers import ApproverDep, MemberDep, Scope, ViewerDep
-from turnout.web.runs.orders import RunIn, once_of
+from turnout.web.runs.intake import RunParts, conflicts_as, take
+from turnout.web.runs.orders import RunIn
 from turnout.web.runs.streams import Streams, resumed_after
 from turnout.web.runs.views import RecordOut, RunDetail, RunOut, RunsOut, record_json
 
-__all__ = ["DecisionIn", "RunParts", "runs_router"]
+__all__ = ["DecisionIn", "runs_router"]
 
 _MOST_NUMBER: Final = 2**53
 
@@ -37,6 +35,10 @@ _DIFF: Final[dict[str, Any]] = {
     "content": {"text/x-diff": {"schema": {"type": "string", "format": "binary"}}},
     "description": "What `git apply` takes; empty where nothing changed.",
 }
+_TRAJECTORY: Final[dict[str, Any]] = {
+    "content": {"application/json": {"schema": {"type": "object"}}},
+    "description": "The document, with a file name.",
+}
 _EVENTS: Final[dict[str, Any]] = {
     "content": {"text/event-stream": {"schema": {"type": "string"}}},
     "description": "One event for each entry, its `seq` as id and an `EntryOut` as data.",
@@ -44,35 +46,6 @@ _EVENTS: Final[dict[str, Any]] = {
 _OVER: Final[dict[str, Any]] = {
     "description": "The run has ended and everything was seen: nobody need come back."
 }
-
-
-async def _take_any(repository: str, base: str) -> None:
-    """Leave the base to whoever works on the order."""
-
-
-def _tell_nobody(run: OrderedRun) -> None:
-    """Let it pass."""
-
-
-def _may_use_any(caller: Caller, policy: str | None) -> None:
-    """Leave the policies to the gateway."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunParts:
-    """What the routes work with."""
-
-    desk: RunDesk
-    repositories: RepositoryBook
-    streams: Streams = field(default_factory=Streams)
-    check_policy: Callable[[Caller, str | None], None] = _may_use_any
-    """Raises what the gateway would refuse the policy of a run with."""
-    check_base: Callable[[str, str], Awaitable[None]] = _take_any
-    """Raises `RepositoryError` for a base that a repository of the book is known not to have."""
-    ordered: Callable[[OrderedRun], None] = _tell_nobody
-    """Is told of each new run, and must not wait."""
-    surface: SurfaceName = "guide"
-    """Where an order names none."""
 
 
 class DecisionIn(BaseModel):
@@ -97,6 +70,7 @@ def runs_router(parts: RunParts) -> APIRouter:
     _add_orders(router, parts)
     _add_decisions(router, parts)
     _add_records(router, parts.desk)
+    _add_trajectory(router, parts.desk)
     _add_events(router, parts.desk, parts.streams)
     return router
 
@@ -116,18 +90,8 @@ def _add_orders(router: APIRouter, parts: RunParts) -> None:
         The same `Idempotency-Key` with the same body stands for the same run, with another body
         it is a conflict (409).
         """
-        with _wrong_field("repo"):
-            parts.repositories.check(body.repo)
-        parts.check_policy(scope.caller, body.policy)
-        once = once_of(idempotency_key, body)
-        with _wrong_field("base"):
-            order = body.order(scope, parts.surface)
-            await parts.check_base(body.repo, body.base)
-        with _conflicts_as("idempotency_conflict"):
-            submitted = await desk.submit(order, once)
+        submitted = await take(parts, scope, body, idempotency_key)
         run = submitted.run
-        if submitted.created:
-            parts.ordered(run)
         response.status_code = 201 if submitted.created else 200
         response.headers["location"] = f"/v1/runs/{run.run_id}"
         return RunOut.of(run)
@@ -150,7 +114,9 @@ def _add_orders(router: APIRouter, parts: RunParts) -> None:
     async def read_run(run_id: _RunPath, scope: ViewerDep) -> RunDetail:
         """Read where a run stands and what it came to so far."""
         run = await desk.get(scope.project, run_id)
-        return RunDetail.with_record(run, await desk.entries(scope.project, run_id))
+        found = await parts.publications([run_id])
+        entries = await desk.entries(scope.project, run_id)
+        return RunDetail.with_record(run, entries, found.get(run_id))
 
 
 def _add_decisions(router: APIRouter, parts: RunParts) -> None:
@@ -164,7 +130,7 @@ def _add_decisions(router: APIRouter, parts: RunParts) -> None:
     @router.post("/{run_id}/retry", status_code=201)
     async def retry_run(run_id: _RunPath, scope: MemberDep, response: Response) -> RunOut:
         """Order a run that has ended again, charged to this key."""
-        with _conflicts_as("run_not_ended"):
+        with conflicts_as("run_not_ended"):
             run = await desk.retry(scope.project, run_id, scope.caller.key)
         parts.ordered(run)
         response.headers["location"] = f"/v1/runs/{run.run_id}"
@@ -172,7 +138,7 @@ def _add_decisions(router: APIRouter, parts: RunParts) -> None:
 
     async def decide(run_id: RunId, scope: Scope, body: DecisionIn | None, allowed: bool) -> RunOut:
         answer = (body or DecisionIn()).answer(scope.caller.key, allowed=allowed)
-        with _conflicts_as("not_waiting"):
+        with conflicts_as("not_waiting"):
             return RunOut.of(await desk.decide(scope.project, run_id, answer))
 
     @router.post("/{run_id}/approve")
@@ -221,6 +187,31 @@ def _add_records(router: APIRouter, desk: RunDesk) -> None:
         return Response(body, media_type="application/json")
 
 
+def _add_trajectory(router: APIRouter, desk: RunDesk) -> None:
+    @router.get("/{run_id}/trajectory", response_class=Response, responses={200: _TRAJECTORY})
+    async def read_trajectory(
+        run_id: _RunPath,
+        scope: ViewerDep,
+        wanted: Annotated[TrajectoryFormat, Query(alias="format")] = "atif",
+    ) -> Response:
+        """Read a run as one document, as far as it is; 409 while nobody has begun it.
+
+        `atif` is the Agent Trajectory Interchange Format, `turnout` the record with its result.
+        """
+        entries = await desk.entries(scope.project, run_id)
+        if not entries:
+            raise GatewayError(
+                "Nobody has begun the run yet.",
+                status=409,
+                code="not_begun_yet",
+                mend="Follow `/events` until it has ended.",
+            )
+        body = await asyncio.to_thread(trajectory_json, entries, wanted)
+        name = f'attachment; filename="{run_id}.{wanted}.json"'
+        headers = {"content-disposition": name}
+        return Response(body, media_type="application/json", headers=headers)
+
+
 def _add_events(router: APIRouter, desk: RunDesk, streams: Streams) -> None:
     @router.get("/{run_id}/events", response_class=Response, responses={200: _EVENTS, 204: _OVER})
     async def follow_run(
@@ -238,21 +229,3 @@ def _add_events(router: APIRouter, desk: RunDesk, streams: Streams) -> None:
         if run.state == "ended" and not await desk.entries(scope.project, run_id, after=place):
             return Response(status_code=204)
         return streams.of(desk.follow(scope.project, run_id, after=place))
-
-
-@contextmanager
-def _wrong_field(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (RepositoryError, UsageError) as error:
-        raise GatewayError(
-            error.message, status=400, code="invalid_request", mend=error.mend, param=name
-        ) from error
-
-
-@contextmanager
-def _conflicts_as(code: str) -> Iterator[None]:
-    try:
-        yield
-    except ConflictError as error:
-        raise GatewayError(error.message, status=409, code=code, mend=error.mend) from error

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
@@ -10,14 +11,18 @@ from turnout.core.events import ApprovalAsked, Entry, encode_event
 from turnout.core.ids import RunId
 from turnout.core.json import JsonObject, ascii_json
 from turnout.core.runs import Outcome, RunState, VerdictName
-from turnout.core.service.orders import OrderedRun, RunPage
-from turnout.core.tasks import SurfaceName
+from turnout.core.service.forges import Origin, ThreadKind
+from turnout.core.service.orders import OrderedRun, Publish, RunPage
+from turnout.core.service.publications import Publication, PublicationState
+from turnout.core.tasks import RunKind, SurfaceName
 from turnout.runs.export import result_object
 from turnout.runs.summary import fold
 
 __all__ = [
     "EntryOut",
     "LimitsOut",
+    "OriginOut",
+    "PublicationOut",
     "RecordOut",
     "RunDetail",
     "RunOut",
@@ -63,10 +68,33 @@ class WaitOut(BaseModel):
         )
 
 
+class OriginOut(BaseModel):
+    """Where at a forge a run was asked for."""
+
+    forge: str
+    repository: str
+    """Its path there."""
+    thread: ThreadKind
+    number: int
+    asked_by: str
+
+    @classmethod
+    def of(cls, origin: Origin) -> "OriginOut":
+        """Return what is shown of it."""
+        return cls(
+            forge=origin.forge,
+            repository=origin.path,
+            thread=origin.thread,
+            number=origin.number,
+            asked_by=origin.asked_by,
+        )
+
+
 class RunOut(BaseModel):
     """A run, and where it stands."""
 
     id: str
+    kind: RunKind
     state: RunState
     outcome: Outcome | None
     """Why it ended; null before."""
@@ -84,7 +112,12 @@ class RunOut(BaseModel):
     priority: int
     labels: Sequence[str]
     limits: LimitsOut
+    notify: str | None
+    """Where the address is that is told of it, without its path: that may be a secret."""
+    publish: Publish | None
     retry_of: str | None
+    origin: OriginOut | None
+    """Null where it came in another way than from a forge."""
     ordered_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
@@ -99,6 +132,7 @@ class RunOut(BaseModel):
         order, limits = run.order, run.order.limits
         return cls(
             id=run.run_id,
+            kind=order.task.kind,
             state=run.state,
             outcome=run.outcome,
             verdict=run.verdict,
@@ -117,7 +151,10 @@ class RunOut(BaseModel):
                 max_seconds=limits.max_seconds,
                 max_spend_micros=limits.max_spend,
             ),
+            notify=None if order.notify is None else _origin(order.notify),
+            publish=order.publish,
             retry_of=order.retry_of,
+            origin=None if order.origin is None else OriginOut.of(order.origin),
             ordered_at=run.ordered_at,
             started_at=run.started_at,
             ended_at=run.ended_at,
@@ -127,8 +164,41 @@ class RunOut(BaseModel):
         )
 
 
+class PublicationOut(BaseModel):
+    """What becomes of a run's diff outside of the service, once it has ended."""
+
+    state: PublicationState
+    branch: str | None
+    """Null until it was pushed, with one commit."""
+    commit: str | None
+    link: str | None
+    """Of the draft of a pull or merge request; null where there is none."""
+    detail: str
+    """Why it did not work, or why nothing was pushed; empty where all is well."""
+    tries: int
+    """That came to nothing, one after the other."""
+    next_try: datetime | None
+    """Null where there is none."""
+
+    @classmethod
+    def of(cls, publication: Publication) -> "PublicationOut":
+        """Return what is shown of one."""
+        return cls(
+            state=publication.state,
+            branch=publication.branch or None,
+            commit=publication.commit or None,
+            link=publication.link or None,
+            detail=publication.detail,
+            tries=publication.tries,
+            next_try=publication.due_at if publication.tries and not publication.over else None,
+        )
+
+
 class RunDetail(RunOut):
     """A run, and what its record amounts to so far."""
+
+    publication: PublicationOut | None
+    """Null where nothing is to be published."""
 
     result: Mapping[str, Any] | None = Field(
         description="The object of `turnout run --json` without its diff, calls and connections; "
@@ -136,10 +206,14 @@ class RunDetail(RunOut):
     )
 
     @classmethod
-    def with_record(cls, run: OrderedRun, entries: Sequence[Entry]) -> "RunDetail":
+    def with_record(
+        cls, run: OrderedRun, entries: Sequence[Entry], publication: Publication | None
+    ) -> "RunDetail":
         """Return what is shown of a run and its record."""
         shown = RunOut.of(run).model_dump()
-        return cls(**shown, result=_result(entries) if entries else None)
+        published = None if publication is None else PublicationOut.of(publication)
+        result = _result(entries) if entries else None
+        return cls(**shown, publication=published, result=result)
 
 
 class RunsOut(BaseModel):
@@ -186,6 +260,11 @@ def record_json(run_id: RunId, entries: Sequence[Entry], *, limit: int) -> str:
     listed = ",".join(map(entry_json, shown))
     head = f'{{"run_id":{ascii_json(run_id)},"entries":['
     return f'{head}{listed}],"next_after":{ascii_json(after)}}}'
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _result(entries: Sequence[Entry]) -> JsonObject:

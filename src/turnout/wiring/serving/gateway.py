@@ -15,11 +15,13 @@ from turnout.core.receipts import Receipt
 from turnout.errors import UsageError
 from turnout.gateway.access import open_access, shared_key
 from turnout.gateway.admin.app import AdminParts, build_admin
+from turnout.gateway.admin.audit import audit_router
 from turnout.gateway.admin.keys import keys_router
 from turnout.gateway.admin.noticed import noticed_router
 from turnout.gateway.admin.usage import usage_router
 from turnout.gateway.admin.webhooks import webhooks_router
-from turnout.gateway.app import Ready
+from turnout.gateway.app import Ready, build_without_models
+from turnout.gateway.keys.behalf import behalf_of, with_workers
 from turnout.gateway.keys.desk import KeyDesk
 from turnout.gateway.keys.ring import KeyRing
 from turnout.gateway.policy.desk import PolicyDesk
@@ -27,14 +29,16 @@ from turnout.gateway.server import serve
 from turnout.gateway.wire.shapes import HEARD
 from turnout.runs.ports import Report
 from turnout.settings import Settings
+from turnout.store.audit import AuditStore
 from turnout.store.database import open_database
 from turnout.store.keys import KeysStore
 from turnout.store.policies import PoliciesStore
 from turnout.wiring.gateway import Ground, Site, app_of, ground_of, site_of
+from turnout.wiring.serving.observing import Observing, open_observing
 from turnout.wiring.state import database_of
 from turnout.wiring.usage import usage_office
 
-__all__ = ["Beside", "More", "OpenGateway", "open_gateway"]
+__all__ = ["Beside", "More", "OpenGateway", "is_loopback", "open_gateway"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +48,11 @@ class More:
     routers: Sequence[APIRouter] = ()
     ready: Ready = lambda: True
     """Whether it can take work."""
+    models: bool = True
+    """Whether models are served there at all."""
 
 
-Beside = Callable[[Ground, Site, KeyRing], Awaitable[More]]
+Beside = Callable[[Ground, Site, KeyRing, Observing], Awaitable[More]]
 """Opens more to serve beside a gateway, until the ground's stack ends."""
 
 
@@ -86,17 +92,32 @@ async def open_gateway(
             keyless=None if key else open_access(),
         )
         await stack.enter_async_context(ring)
-        if not (key or ring.known or _is_loopback(host)):
+        if not (key or ring.known or is_loopback(host)):
             raise UsageError(
                 f"Others can reach {host}, and no key is set.",
                 mend="Make one with `turnout keys create NAME`, name the variable that holds one "
                 "with --key-env, or listen on 127.0.0.1.",
             )
         ground = await ground_of(settings, database, clock, stack)
-        site = await site_of(ground, report, "unknown", PoliciesStore(database), on_receipt)
-        more = More() if beside is None else await beside(ground, site, ring)
+        observing = await stack.enter_async_context(
+            open_observing(settings, database, clock, report)
+        )
+
+        def seen(receipt: Receipt) -> None:
+            observing.receipt(receipt)
+            if on_receipt is not None:
+                on_receipt(receipt)
+
+        site = await site_of(ground, report, "unknown", PoliciesStore(database), seen)
+        more = More() if beside is None else await beside(ground, site, ring, observing)
         admin = await _admin_app(ground, site, ring, more.routers)
-        app = app_of(site, ring.authenticate, admin, more.ready)
+        callers = with_workers(ring.authenticate, behalf_of(ring.named))
+        app = (
+            app_of(site, callers, admin, more.ready)
+            if more.models
+            else build_without_models(HEARD, admin, more.ready)
+        )
+        app = observing.beside(app, ring)
         bound = await stack.enter_async_context(serve(app, host=host, port=port))
         names = (d.model for d in site.settled.catalog.deployments)
         yield OpenGateway(bound.base_url, tuple(dict.fromkeys(names)))
@@ -127,6 +148,7 @@ async def _admin_app(
         usage_router(office.usage, clock),
         noticed_router(office.tools, office.happenings, clock),
         webhooks_router(office.webhooks),
+        audit_router(AuditStore(aside), clock),
         *more,
     ]
     return build_admin(
@@ -137,13 +159,15 @@ async def _admin_app(
             shapes=HEARD,
             routers=routers,
             reports=office.tools,
+            audit=AuditStore(database),
             clock=clock,
             version=__version__,
         )
     )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether only programs of this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,66 +1,98 @@
-"""The service in one process: the API of runs, the gateway, and a worker."""
+"""The service: the API of runs, the gateway and a worker, in one process or in several."""
 
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 
-from turnout.agent.client import HttpModelClient
-from turnout.core.govern.happenings import Happening
 from turnout.core.inference import RoutingAsk
+from turnout.core.observe.news import RunNews, ordered
 from turnout.core.receipts import Receipt
-from turnout.core.service.orders import Order, OrderedRun
-from turnout.errors import GatewayError, ModelUnavailableError
-from turnout.gateway.access import Authenticate
+from turnout.core.service.options import EVERY_ROLE, ServiceRole
+from turnout.core.service.orders import OrderedRun
 from turnout.gateway.exchange import Caller
-from turnout.gateway.keys.behalf import behalf_of, token_for
+from turnout.gateway.keys.behalf import behalf_of
 from turnout.gateway.keys.ring import KeyRing
-from turnout.gateway.server import BoundAddress, serve
-from turnout.runs.ports import ModelAccess, Report
-from turnout.settings import Settings
-from turnout.web.runs.routes import RunParts, runs_router
+from turnout.runs.durable.ports import ModelsFor
+from turnout.runs.ports import Report
+from turnout.settings import Settings, gateway_address
+from turnout.store.publications import PublicationsStore
+from turnout.web.runs.intake import RunParts
+from turnout.web.runs.routes import runs_router
 from turnout.web.runs.streams import Streams
-from turnout.wiring.durable import open_durable
-from turnout.wiring.gateway import Ground, Site, access_for, app_of
+from turnout.web.workers.routes import workers_router
+from turnout.wiring.gateway import Ground, Site
+from turnout.wiring.serving.durable import Durable, open_durable
+from turnout.wiring.serving.forging import check_forges, open_webhooks
 from turnout.wiring.serving.gateway import More, OpenGateway, open_gateway
+from turnout.wiring.serving.models import OwnModels, open_own_models, open_remote_models
+from turnout.wiring.serving.observing import Observing, OnRun
+from turnout.wiring.serving.outlets import check_draft, check_notify, open_outlets
 from turnout.wiring.serving.places import Places
-from turnout.wiring.sources import check_counted
+from turnout.wiring.serving.queueing import check_queue, open_queue
+from turnout.wiring.serving.worker import no_gateway, open_worker, telling
 
-__all__ = ["open_serving"]
+__all__ = ["Served", "open_serving"]
+
+
+def _let_pass(news: RunNews) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What one process serves, and where."""
+
+    host: str
+    port: int
+    key: str = ""
+    """One that callers may send, beside those of the store."""
+    roles: frozenset[ServiceRole] = EVERY_ROLE
+    consumes: bool = False
+    """Whether it takes orders from the queue that is set up."""
 
 
 @asynccontextmanager
 async def open_serving(
     settings: Settings,
-    *,
-    host: str,
-    port: int,
-    key: str,
+    served: Served,
     report: Report,
+    *,
     on_receipt: Callable[[Receipt], None] | None = None,
-    on_run: Callable[[str], None] | None = None,
+    on_run: OnRun = _let_pass,
 ) -> AsyncIterator[OpenGateway]:
-    """Serve runs and models on an address, and work on what is ordered.
+    """Serve runs and models on an address, and work on what is ordered, as far as `roles` say.
 
-    `RepositoryError` where a repository of this machine that is to be worked on is not there.
+    `RepositoryError` where a repository of this machine that is to be worked on is not there,
+    `ConfigError` for a worker without a gateway, a forge with a repository that is not named, or a
+    queue that is not set up.
 
     At the end the streams of clients are closed, calls under way have their time, and every run is
-    left for the next process to go on with. `on_run` is told in a sentence that a run was ordered,
-    begins, waits or has ended, and must not wait.
+    left for the next process to go on with. `on_run` is told that a run was ordered, begins,
+    waits or has ended.
     """
-    streams = Streams()
+    check_forges(settings)
+    if served.consumes:
+        check_queue(settings)
     places = Places(settings.service.repositories)
-    await places.check()
+    if "worker" in served.roles:
+        await places.check()
+    if served.roles == {"worker"}:
+        opening = open_worker(settings, served.host, served.port, report, on_run)
+        async with opening as worker:
+            yield OpenGateway(worker.base_url, ())
+        return
+    streams = Streams()
 
-    async def beside(ground: Ground, site: Site, ring: KeyRing) -> More:
-        return await _runs(ground, site, ring, streams, places, on_run or _let_pass)
+    async def beside(ground: Ground, site: Site, ring: KeyRing, observing: Observing) -> More:
+        front = _Front(ground, site, ring, served, streams, places, on_run, observing)
+        return await front.open(report)
 
     async with open_gateway(
         settings,
-        host=host,
-        port=port,
-        key=key,
+        host=served.host,
+        port=served.port,
+        key=served.key,
         report=report,
         on_receipt=on_receipt,
         beside=beside,
@@ -71,96 +103,89 @@ async def open_serving(
             streams.close()
 
 
-def _let_pass(said: str) -> None:
-    """Tell nobody."""
-
-
-async def _runs(
-    ground: Ground,
-    site: Site,
-    ring: KeyRing,
-    streams: Streams,
-    places: Places,
-    on_run: Callable[[str], None],
-) -> More:
-    settings, stack = ground.settings, ground.stack
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turnout-"))
-    # Its folder is closed to all other users: who reaches the socket is a worker of ours.
-    authenticate = behalf_of(ring.named)
-    app = app_of(site, authenticate)
-    bound = await stack.enter_async_context(serve(app, uds=Path(folder) / "gateway.sock"))
-    models = _Models(ground, site, authenticate, bound)
-    models.check()
-
-    async def tell(happening: Happening) -> None:
-        on_run(happening.text)
-        site.notices.happened(happening)
-        await site.notices.write()
-
-    durable = await stack.enter_async_context(
-        open_durable(settings, ground.database, ground.clock, models.of, tell=tell)
-    )
-
-    def check_policy(caller: Caller, policy: str | None) -> None:
-        site.book.resolve(caller, RoutingAsk(policy=policy))
-
-    def ordered(run: OrderedRun) -> None:
-        order = run.order
-        on_run(
-            f"Run {run.run_id} of project {order.project} was ordered by key {order.key}: "
-            f"{order.task.repository} at {order.task.base}."
-        )
-
-    parts = RunParts(
-        desk=durable.desk,
-        repositories=places.book,
-        streams=streams,
-        check_policy=check_policy,
-        check_base=places.check_base,
-        ordered=ordered,
-        surface=settings.surface,
-    )
-    router = runs_router(parts)
-    return More([router], ready=lambda: durable.engine.healthy and not streams.closed)
-
-
 @dataclass(frozen=True, slots=True)
-class _Models:
+class _Front:
+    """What stands beside the gateway of a process that callers reach."""
+
     ground: Ground
     site: Site
-    authenticate: Authenticate
-    bound: BoundAddress
+    ring: KeyRing
+    served: Served
+    streams: Streams
+    places: Places
+    on_run: OnRun
+    observing: Observing
 
-    def check(self) -> None:
-        """Refuse (`ModelUnavailableError`) to serve where no model can do the job."""
-        access_for(self.ground.settings, self.site)
-
-    @asynccontextmanager
-    async def of(self, order: Order) -> AsyncIterator[ModelAccess]:
-        """Open a way to the gateway whose calls are charged to the one who ordered.
-
-        `ModelUnavailableError` where the order's cap on spend would miss calls.
-        """
-        token = token_for(order.key, order.project, order.policy)
-        self._check_cap(order, token)
-        client = HttpModelClient(
-            base_url=f"{self.bound.base_url}/v1",
-            uds=self.bound.uds,
-            api_key=token,
-            clock=self.ground.clock,
-            lasting=True,
+    async def open(self, report: Report) -> More:
+        """Open it; it ends with the ground's stack."""
+        ground, roles = self.ground, self.served.roles
+        gateway = "gateway" in roles
+        own = OwnModels(ground.settings, self.site, behalf_of(self.ring.named), ground.clock)
+        told = telling(self.site.notices, self.observing.telling(self.on_run))
+        outlets = await ground.stack.enter_async_context(
+            open_outlets(
+                ground.settings,
+                ground.database,
+                ground.clock,
+                publishes="worker" in roles,
+                told=told,
+            )
         )
-        access_by = access_for(self.ground.settings, self.site)
-        async with client:
-            yield access_by(client)
+        durable = await ground.stack.enter_async_context(
+            open_durable(
+                ground.settings,
+                ground.database,
+                ground.clock,
+                await self._models(own, report),
+                tell=outlets.tell,
+                saw=self.observing.entry,
+            )
+        )
+        routers = [workers_router(own.ways)] if gateway else []
+        if "api" in roles:
+            runs = self._runs(durable)
+            routers += [runs_router(runs), *await open_webhooks(ground, runs, self.ring.named)]
+            if self.served.consumes:
+                await open_queue(ground, runs, self.ring)
+        return More(
+            routers,
+            ready=lambda: durable.engine.healthy and not self.streams.closed,
+            models=gateway,
+        )
 
-    def _check_cap(self, order: Order, token: str) -> None:
-        if order.limits.max_spend is None:
-            return
-        try:
-            caller = self.authenticate({"authorization": f"Bearer {token}"})
-            policy = self.site.book.resolve(caller, RoutingAsk())
-        except GatewayError as error:
-            raise ModelUnavailableError(error.message, mend=error.mend) from error
-        config = replace(self.ground.settings.agent, max_spend=order.limits.max_spend)
-        check_counted(config, policy, self.site.settled.catalog)
+    async def _models(self, own: OwnModels, report: Report) -> ModelsFor | None:
+        """Return the way to models of the worker of this process, if it has one."""
+        if "worker" not in self.served.roles:
+            return None
+        if "gateway" in self.served.roles:
+            return (await open_own_models(own, self.ground.stack)).of
+        address = gateway_address()
+        if address is None:
+            raise no_gateway()
+        opening = open_remote_models(address, self.ground.clock, report, self.ground.stack)
+        return (await opening).of
+
+    def _runs(self, durable: Durable) -> RunParts:
+        site, places, settings = self.site, self.places, self.ground.settings
+
+        def check_policy(caller: Caller, policy: str | None) -> None:
+            site.book.resolve(caller, RoutingAsk(policy=policy))
+
+        parts = RunParts(
+            desk=durable.desk,
+            repositories=places.book,
+            streams=self.streams,
+            check_policy=check_policy,
+            check_notify=partial(check_notify, settings),
+            check_draft=partial(check_draft, settings),
+            publications=PublicationsStore(self.ground.database).of,
+            ordered=self._ordered,
+            surface=settings.surface,
+        )
+        if "worker" in self.served.roles:
+            # Repositories of another machine are for its worker to look at.
+            return replace(parts, check_base=places.check_base)
+        return parts
+
+    def _ordered(self, run: OrderedRun) -> None:
+        self.on_run(ordered(run))

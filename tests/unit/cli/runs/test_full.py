@@ -30,6 +30,7 @@ from turnout.core.events import (
     ReviewNote,
     RunEnded,
     RunResumed,
+    SpendCorrected,
     StepStarted,
     TestsRan,
     ToolCallDone,
@@ -37,10 +38,12 @@ from turnout.core.events import (
     VerdictGiven,
     WorkspaceReady,
 )
-from turnout.core.ids import ToolCallId
+from turnout.core.ids import RequestId, ToolCallId
 from turnout.core.messages import SystemMessage, UserMessage
+from turnout.core.money import Micros
 from turnout.core.runs import Connection, Verdict
 from turnout.core.tools import ToolCall, ToolResult
+from turnout.core.usage import Usage
 
 ID = ToolCallId("c")
 EDIT = ToolCall(ID, "edit_file", json.dumps({"path": "a.py", "old": "one\ntwo", "new": "2"}))
@@ -65,6 +68,10 @@ EVENTS: list[tuple[Event, list[str]]] = [
         ConnectionsAsked((Connection("a.example", 443, True, "", 1, 2),)),
         ["asked: connection to a.example:443: 1 bytes out, 2 in"],
     ),
+    (
+        SpendCorrected(Micros(1_200), Micros(1_500), Usage(900, 40), (RequestId("req-1"),)),
+        ["on record: $0.0012", "by receipts: $0.0015", "req-1"],
+    ),
     (ResourcesUsed(1.5, None, 1 << 20, 60, 30), ["CPU seconds: 1.5", "MiB: not known", "disk"]),
     (PlanMade("Look."), ["text: Look."]),
     (PlanUpdated(("done", "open")), ["1: done", "2: open"]),
@@ -75,7 +82,7 @@ EVENTS: list[tuple[Event, list[str]]] = [
     (AttemptChosen(2, "Accepted."), ["attempt: 2", "reason: Accepted."]),
     (
         Reviewed(True, "Bad.", (ReviewNote("a.py", 3, "Wrong.", True),)),
-        ["review: blocks", "summary: Bad.", "a.py:3: Wrong."],
+        ["review: blocks", "summary: Bad.", "a.py:3: error: Wrong."],
     ),
     (LoopEnded("answered", "Done.", "It was 1."), ["reason: Done.", "answer: It was 1."]),
     (PatchMade(PATCH), ["diff --git a/pages.py", "        +b"]),

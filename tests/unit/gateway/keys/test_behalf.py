@@ -3,9 +3,10 @@
 import pytest
 
 from turnout.core.govern.keys import KeyLimits
+from turnout.core.inference import BEHALF_HEADER
 from turnout.errors import GatewayError
 from turnout.gateway.exchange import Caller
-from turnout.gateway.keys.behalf import behalf_of, token_for
+from turnout.gateway.keys.behalf import behalf_of, token_for, with_workers
 
 LIMITS = KeyLimits(spend_per_day=7)
 CALLERS = {
@@ -46,3 +47,37 @@ def test_a_key_that_was_shut_or_lost_a_policy_pays_for_nothing():
         asks("gone", "web")
     with pytest.raises(GatewayError, match="no longer granted"):
         asks("ci", "web", "other")
+
+
+WORKER = Caller("machines", "ops", role="worker")
+BEHALF = token_for("ci", "web", "team")
+
+
+def over_http(caller: Caller, behalf: str | None = None) -> Caller:
+    """Return whom a model call counts as that comes over HTTP with a key of this caller."""
+    headers = {} if behalf is None else {BEHALF_HEADER: behalf}
+    return with_workers(lambda _: caller, behalf_of(named))(headers)
+
+
+def test_a_worker_on_another_machine_asks_for_whoever_ordered():
+    """As one on the private socket does; so it is on one machine while there is no key at all."""
+    assert over_http(WORKER, BEHALF) == asks("ci", "web", "team")
+    assert over_http(Caller("local", role="approver"), BEHALF) == asks("ci", "web", "team")
+    with pytest.raises(GatewayError, match="revoked"):
+        over_http(WORKER, token_for("gone", "web", None))
+
+
+def test_a_workers_key_asks_nothing_for_itself():
+    """It stands for no project, and has neither policy nor cap."""
+    with pytest.raises(GatewayError) as refused:
+        over_http(WORKER)
+    assert (refused.value.status, refused.value.code) == (403, "role_not_allowed")
+
+
+@pytest.mark.parametrize("caller", [*CALLERS.values(), Caller("shared", role="approver")])
+def test_no_other_key_asks_for_somebody_else(caller):
+    """Not even that of an admin; without the header it is itself."""
+    assert over_http(caller) == caller
+    with pytest.raises(GatewayError) as refused:
+        over_http(caller, BEHALF)
+    assert (refused.value.status, refused.value.code) == (403, "role_not_allowed")

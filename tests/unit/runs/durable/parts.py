@@ -1,6 +1,6 @@
 """A service of fakes around the real loop: its model counts, and remembers what it has answered."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -40,18 +40,19 @@ GREEN = report_of(["t.py::a"])
 class Remembering:
     """A model that writes one file a step, behind a gateway that gives answers again."""
 
-    def __init__(self, goal: int = 3, *, lazy: bool = False) -> None:
-        """Do nothing in a first attempt where it is `lazy`."""
+    def __init__(self, goal: int = 3, *, lazy: bool = False, reads: bool = False) -> None:
+        """Do nothing in a first attempt where it is `lazy`; review what it `reads` first."""
         self.asked: list[str] = []
         """Keys in the order in which the model itself was asked."""
         self._goal = goal
         self._lazy = lazy
+        self._reads = reads
         self._replies: dict[str, ModelReply] = {}
 
     def as_of(self, events: Sequence[Event]) -> "Remembering":
         """Return the model behind a gateway that knows the calls of a record, answered or not."""
         known = {e.idempotency_key for e in events if isinstance(e, ModelCallIntended)}
-        other = Remembering(self._goal, lazy=self._lazy)
+        other = Remembering(self._goal, lazy=self._lazy, reads=self._reads)
         other._replies = {key: reply for key, reply in self._replies.items() if key in known}
         return other
 
@@ -60,11 +61,17 @@ class Remembering:
         if request.idempotency_key in self._replies:
             return self._replies[request.idempotency_key]
         self.asked.append(request.idempotency_key)
-        others = {"review": Turn('{"verdict": "approve", "summary": "fine"}')}
+        others = {"review": self._review(request)}
         client = ScriptedModelClient(self._act, others=others)
         reply = await client.call(request)
         self._replies[request.idempotency_key] = reply
         return reply
+
+    def _review(self, request: ModelRequest) -> Turn:
+        results = [message for message in request.messages if message.role == "tool"]
+        if self._reads and len(results) < 2:
+            return Turn(calls=(Call("read_file", {"path": "a.py"}, f"r{len(results)}"),))
+        return Turn('{"verdict": "approve", "summary": "fine"}')
 
     def _act(self, request: ModelRequest) -> Turn:
         if self._lazy and not any("Attempt 1" in each.content for each in request.messages):
@@ -97,10 +104,15 @@ class Working:
         return found is None or found.writes
 
     def review(
-        self, client: ModelClient, sandbox: Sandbox, subject: ReviewSubject, approver: Approver
+        self,
+        client: ModelClient,
+        sandbox: Sandbox,
+        subject: ReviewSubject,
+        approver: Approver,
+        record: Iterable[Event] = (),
     ) -> AsyncIterator[Event]:
         """Review."""
-        return review(client, sandbox, self.config, self.clock, subject, approver)
+        return review(client, sandbox, self.config, self.clock, subject, approver, record)
 
     def explain(self, client: ModelClient, subject: Explanation) -> AsyncIterator[Event]:
         """Explain."""
@@ -163,6 +175,7 @@ class House:
     suite: Green = field(default_factory=Green)
     records: MemoryRecordStore = field(default_factory=MemoryRecordStore)
     on_entry: Callable[[Entry], None] = lambda _: None
+    wanted: Order = ORDER
 
     def __post_init__(self) -> None:
         self.orders = MemoryOrders(self.records, self.clock.monotonic)
@@ -191,9 +204,9 @@ class House:
             self.orders, self.records, outfit, resolve, locate, self.clock, self.on_entry
         )
 
-    async def order(self, order: Order = ORDER) -> None:
+    async def order(self, order: Order | None = None) -> None:
         """Take the one order in."""
-        await self.orders.submit(RUN, order, self.clock.now())
+        await self.orders.submit(RUN, order or self.wanted, self.clock.now())
 
     async def segment(self, stop: Stop | None = None) -> OrderedRun:
         """Have the next segment worked on to its end, and return what the run is then."""

@@ -13,6 +13,7 @@ from turnout.core.events import (
     ModelCallDone,
     ModelCallIntended,
     PatchMade,
+    ResourcesUsed,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -21,8 +22,8 @@ from turnout.core.events import (
     ToolCallDone,
     ToolCallIntended,
 )
-from turnout.core.service.orders import Answer
-from turnout.core.tasks import Task
+from turnout.core.service.orders import Answer, Order
+from turnout.core.tasks import ReviewAsk, Task
 from turnout.errors import RepositoryError, StaleEpochError, StoreError
 from turnout.runs.stop import Stop
 from turnout.runs.summary import fold
@@ -93,6 +94,24 @@ async def test_a_run_cut_anywhere_comes_to_the_same_end(kind):
         assert other.suite.runs == sum(isinstance(e, TestsRan) for e in whole) - before
 
 
+async def test_a_review_cut_anywhere_comes_to_the_same_decision():
+    """No answer is paid for twice, and what was read is not read again."""
+    change = ReviewAsk(b"--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n")
+    wanted = Order(Task("Look.", "shop", surface="review", review=change), "red", "key")
+    house = House(wanted=wanted, model=Remembering(reads=True))
+    await house.order()
+    await house.segment()
+    whole = await house.events()
+    assert kinds(whole).count("tool_call_done") == 2
+    for at in range(len(whole)):
+        other = await house.cut(at)
+        run = await other.segment()
+        result = fold(await other.records.entries(RUN))
+        assert (run.state, run.outcome, result.review.decision) == ("ended", "answered", "approve")
+        assert kinds(await other.events()) == kinds(whole)
+        assert other.suite.runs == 0
+
+
 async def test_a_waiting_run_holds_nothing_and_goes_on_with_the_answer():
     """Each question is asked once; the call is made once it is allowed, as it was asked about."""
     house = House(AgentConfig(approvals=("write_file",)))
@@ -137,11 +156,12 @@ async def test_a_segment_that_is_to_be_left_ends_after_the_call_under_way():
     run = await house.segment(stop)
     left = await house.events()
     assert run.state == "queued"
-    assert isinstance(left[-2], ToolCallDone)
+    assert isinstance(left[-3], ToolCallDone)
     house.on_entry = lambda _: None
     run = await house.segment()
     events = await house.events()
     assert (run.state, run.outcome) == ("ended", "answered")
+    assert [type(left[-1]), type(events[-2])] == [ResourcesUsed, ResourcesUsed]
     assert isinstance(events[len(left)], RunResumed)
     steps = [event.step for event in events if isinstance(event, StepStarted)]
     assert steps == sorted(set(steps))

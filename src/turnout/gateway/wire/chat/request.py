@@ -61,6 +61,7 @@ def parse_request(raw: bytes, headers: Mapping[str, str]) -> InferenceRequest:
         thinking=extensions.thinking,
         call_kind=extensions.call_kind,
         idempotency_key=extensions.idempotency_key,
+        trace=extensions.trace,
         topic=_topic(messages) if extensions.ask.task is None else "",
         modalities=seen.modalities,
         past_calls=seen.past_calls,

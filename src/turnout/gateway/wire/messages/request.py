@@ -69,6 +69,7 @@ def parse_messages_request(
         thinking=_thinking(body) if extensions.thinking is None else extensions.thinking,
         call_kind=extensions.call_kind,
         idempotency_key=None if counting else extensions.idempotency_key,
+        trace=extensions.trace,
         shape="messages",
         topic=topic(_standing(body), seen.asked) if asks_task else "",
         modalities=frozenset(seen.modalities),

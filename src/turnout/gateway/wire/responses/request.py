@@ -56,6 +56,7 @@ def parse_responses_request(raw: bytes, headers: Mapping[str, str]) -> Inference
         thinking=extensions.thinking,
         call_kind=extensions.call_kind,
         idempotency_key=extensions.idempotency_key,
+        trace=extensions.trace,
         shape="responses",
         topic=topic((instructions, *seen.standing), seen.asked) if asks_task else "",
         modalities=frozenset(seen.modalities),

@@ -4,7 +4,7 @@ import fcntl
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,22 +15,28 @@ from turnout.core.clock import Clock
 from turnout.core.events import Entry
 from turnout.core.money import Micros
 from turnout.core.service.orders import Order, OrderLimits
+from turnout.runs.checkpoints.ports import Checkpoints
 from turnout.runs.durable.announcing import Announcer, Tell, tell_nobody
 from turnout.runs.durable.desk import Desk
+from turnout.runs.durable.elsewhere import Elsewhere
 from turnout.runs.durable.engine import Pace, TaskEngine, Worker
 from turnout.runs.durable.following import Following
 from turnout.runs.durable.ports import ModelsFor
 from turnout.runs.durable.segment import Outfit, Segments
 from turnout.runs.durable.turns import Turns
+from turnout.runs.observe.tagging import tagged
 from turnout.runs.service import check_walls
 from turnout.sandbox.base import SandboxDriver
-from turnout.sandbox.repository import resolve
 from turnout.settings import Settings
+from turnout.store.bell import listening
 from turnout.store.database import Database
 from turnout.store.orders import OrdersStore
 from turnout.store.record import RecordStore
 from turnout.wiring.rooms import workshop_of
 from turnout.wiring.sandboxes import check_egress, open_sandboxes
+from turnout.wiring.serving.checkpoints import open_checkpoints
+from turnout.wiring.serving.reach import Reach
+from turnout.wiring.state import state_folder_of
 
 __all__ = ["Durable", "open_durable"]
 
@@ -41,10 +47,10 @@ _LOCK: Final = "workers.lock"
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """The service on a database: its desk, and the worker of this process."""
+    """The service on a database: its desk, and the worker of this process, if it has one."""
 
     desk: Desk
-    engine: TaskEngine
+    engine: TaskEngine | Elsewhere
     following: Following
 
 
@@ -53,42 +59,80 @@ async def open_durable(
     settings: Settings,
     database: Database,
     clock: Clock,
-    models: ModelsFor,
+    models: ModelsFor | None,
     *,
     pace: Pace | None = None,
     tell: Tell = tell_nobody,
+    saw: Callable[[Entry], None] = lambda _: None,
 ) -> AsyncIterator[Durable]:
     """Open the service on a database, with one worker; at the end it is drained.
 
-    `models` gives each order its own way to models; `tell` is told of what becomes of runs. What
-    sandboxes of services that died have left behind is cleared away first.
+    `models` gives each order its own way to models; None: only other processes work. `tell` is told
+    of what becomes of runs, `saw` of each entry that the worker has committed, and must not wait.
+    What sandboxes of services that died have left behind is cleared away first.
     """
     async with AsyncExitStack() as stack:
-        check_egress(settings)
-        alone = stack.enter_context(_only_worker(settings.home))
-        driver = await stack.enter_async_context(open_sandboxes(settings))
-        await check_walls(driver)
-        orders, records = OrdersStore(database), RecordStore(database)
+        redactor, most = settings.redactor, settings.service.queued_per_project
+        records = RecordStore(database, redactor)
+        orders = OrdersStore(database, most_queued=most, redactor=redactor)
         following = await stack.enter_async_context(Following(orders, records, clock))
+        engine: TaskEngine | Elsewhere = Elsewhere()
+        if models is not None:
+            stores = _Stores(orders, records, following, saw)
+            opening = _open_worker(settings, stores, clock, models, pace or Pace(), tell)
+            engine = await stack.enter_async_context(opening)
+            await stack.enter_async_context(listening(database, engine.wake))
+        yield Durable(Desk(orders, records, engine, following, clock, tell), engine, following)
 
-        def publish(entry: Entry) -> None:
-            following.wake(entry.run_id)
 
-        outfits = _Outfits(settings, driver, clock, models)
-        locate = settings.service.repositories.located
-        segments = Segments(orders, records, outfits.of, resolve, locate, clock, publish)
+@dataclass(frozen=True, slots=True)
+class _Stores:
+    orders: OrdersStore
+    records: RecordStore
+    following: Following
+    saw: Callable[[Entry], None]
+
+    def publish(self, entry: Entry) -> None:
+        self.following.wake(entry.run_id)
+        self.saw(entry)
+
+
+@asynccontextmanager
+async def _open_worker(
+    settings: Settings, stores: _Stores, clock: Clock, models: ModelsFor, pace: Pace, tell: Tell
+) -> AsyncIterator[TaskEngine]:
+    async with AsyncExitStack() as stack:
+        check_egress(settings)
+        only = stack.enter_context(_only_worker(state_folder_of(settings)))
+        # Of a database that is not in the state folder, machines beyond this one may have workers.
+        alone = only and settings.database is None
+        opening = open_sandboxes(settings, streams=settings.shares_checkpoints)
+        driver = await stack.enter_async_context(opening)
+        await check_walls(driver)
+        checkpoints = await stack.enter_async_context(open_checkpoints(settings, driver))
+        outfits = _Outfits(settings, driver, clock, models, checkpoints)
+        reach = Reach(settings)
+        segments = Segments(
+            stores.orders,
+            stores.records,
+            outfits.of,
+            reach.resolve,
+            settings.service.repositories.located,
+            clock,
+            stores.publish,
+            reach.fetch,
+        )
         options = settings.service
         name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         engine = TaskEngine(
-            orders,
-            records,
-            Announcer(orders, clock, tell).of(segments.work),
+            stores.orders,
+            stores.records,
+            tagged(Announcer(stores.orders, clock, tell).of(segments.work)),
             Turns(options.per_project, options.per_repository).pick,
             clock,
-            Worker(name, options.workers, alone, pace or Pace()),
+            Worker(name, options.workers, alone, pace),
         )
-        await stack.enter_async_context(engine)
-        yield Durable(Desk(orders, records, engine, following, clock, tell), engine, following)
+        yield await stack.enter_async_context(engine)
 
 
 @contextmanager
@@ -112,13 +156,16 @@ class _Outfits:
     driver: SandboxDriver
     clock: Clock
     models: ModelsFor
+    checkpoints: Checkpoints
 
     @asynccontextmanager
     async def of(self, order: Order) -> AsyncIterator[Outfit]:
         """Open what an order is worked on with."""
         settings = replace(self.settings, agent=_within(self.settings.agent, order.limits))
         async with self.models(order) as access:
-            yield Outfit(workshop_of(settings, self.driver, self.clock), access)
+            shop = workshop_of(settings, self.driver, self.clock)
+            shop = replace(shop, compare=Reach(settings).compare, checkpoints=self.checkpoints)
+            yield Outfit(shop, access)
 
 
 def _within(config: AgentConfig, limits: OrderLimits) -> AgentConfig:

@@ -1,0 +1,1 @@
+"""What nobody may read: kept out of records, prompts and logs."""

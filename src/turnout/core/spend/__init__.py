@@ -1,0 +1,1 @@
+"""What runs cost, beside what their models charge."""

@@ -1,0 +1,1 @@
+"""What the gateway's receipts tell those who watch over it."""

@@ -1,0 +1,1 @@
+"""Where the workspaces of runs are kept between segments."""

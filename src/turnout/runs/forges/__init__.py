@@ -1,0 +1,1 @@
+"""Forges: what their webhooks ask for, and what they are told."""

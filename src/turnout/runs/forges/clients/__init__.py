@@ -1,0 +1,1 @@
+"""Our own thin clients of the forges' APIs."""

@@ -1,0 +1,1 @@
+"""Webhooks of forges: whether they are genuine, and what they ask for."""

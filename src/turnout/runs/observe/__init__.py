@@ -1,0 +1,1 @@
+"""What a run's record tells of its time: spans, and its slowest steps."""

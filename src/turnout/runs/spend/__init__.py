@@ -1,0 +1,1 @@
+"""What runs cost, by their record and by the gateway's receipts."""

@@ -1,0 +1,1 @@
+"""Layers of sandboxes as bytes, for machines that share no folder."""

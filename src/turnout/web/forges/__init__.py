@@ -1,0 +1,1 @@
+"""Where forges deliver their webhooks."""

@@ -1,0 +1,1 @@
+"""Orders that come from a queue of messages."""

@@ -1,0 +1,1 @@
+"""What workers on other machines ask the gateway beside model calls."""
