@@ -32,8 +32,9 @@ def bounded(name: str, seconds: float, descriptor: int) -> Iterator[None]:
         pytest.fail(text, pytrace=False)
 
     handler = signal.signal(signal.SIGALRM, end)
-    timer = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    timer = (0.0, 0.0)
     try:
+        timer = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, *timer)
@@ -42,7 +43,7 @@ def bounded(name: str, seconds: float, descriptor: int) -> Iterator[None]:
 
 @contextmanager
 def unbounded() -> Iterator[None]:
-    """Stop the clock of the test under way: for what is made once for a machine, in minutes."""
+    """Stop the clock of a test, for what serves many and has a longer bound of its own."""
     faulthandler.cancel_dump_traceback_later()
     timer = signal.setitimer(signal.ITIMER_REAL, 0)
     try:

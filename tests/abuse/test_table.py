@@ -15,13 +15,14 @@ from tests.abuse.ordinary import as_ordinary_user, fresh_uid
 from tests.abuse.rows import ROWS
 from tests.abuse.table import SECRET, complaint
 from tests.images.debian import require_image
+from tests.overdue import unbounded
 
 pytestmark = pytest.mark.abuse
 
 ROOT = Path(__file__).parents[2]
 KINDS = ("bubblewrap as root", "bubblewrap as a user", "container")
 HARMLESS = [number for number, row in ROWS.items() if row.harmless]
-SECONDS = 240
+SECONDS = 180
 """For all rows of a kind."""
 
 
@@ -79,14 +80,16 @@ def tried(kind: str, state: Path | None, numbers: Iterable[int]) -> Trial:
     own.mkdir()
     settings = (f"HOST_SECRET={SECRET}", f"HOME={folder}", f"PYTHONPATH={ROOT}")
     try:
-        done = subprocess.run(
-            ["env", *settings, *program_of(kind, folder, state or own, numbers)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=SECONDS,
-        )
+        program = ["env", *settings, *program_of(kind, folder, state or own, numbers)]
+        with unbounded():
+            done = subprocess.run(
+                program,
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=SECONDS,
+            )
     finally:
         shutil.rmtree(folder)
     lines = done.stdout.splitlines()

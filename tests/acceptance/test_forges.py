@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import copytree
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -35,10 +37,15 @@ repositories = {{ "acme/shop" = "{kind}" }}
 
 
 @pytest.fixture
-def apart(turnout: Command) -> Iterator[Command]:
-    """Return the command with a state folder of its own: it gets keys."""
+def apart(turnout: Command, state: Path) -> Iterator[Command]:
+    """Return the command with a state folder of its own, as it gets keys.
+
+    The environments that other tests have made are in it: making one takes long.
+    """
     with TemporaryDirectory(prefix="turnout-forges-") as folder:
         Path(folder).chmod(0o711)
+        if (made := state / "environments").is_dir():
+            copytree(made, Path(folder) / made.name, symlinks=True, copy_function=os.link)
         yield turnout.where(TURNOUT_HOME=folder, HUB_SECRET=SECRET, HUB_TOKEN=TOKEN)
 
 

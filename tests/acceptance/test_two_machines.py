@@ -19,7 +19,7 @@ from turnout.testing.repositories import TinyRepository
 
 pytestmark = pytest.mark.chaos
 
-STEPS = 5
+STEPS = 4
 
 
 @asynccontextmanager
@@ -94,7 +94,7 @@ async def test_a_run_that_began_on_one_machine_ends_on_another(
     tiny = TinyRepository(tmp_path / "tiny", {"a.txt": "a\n"})
     config = turnout.folder / "turnout.toml"
     config.write_text(f'[service.repositories]\ntiny = "{tiny}"\n')
-    model = Counting(0.05)
+    model = Counting(0.02)
     with url_of("postgresql", request, tmp_path) as url:
         async with ScriptedModelServer(model, models=["m"]) as server:
             front = turnout.using(server.base_url).where(
@@ -104,7 +104,7 @@ async def test_a_run_that_began_on_one_machine_ends_on_another(
             worker = await key_of(front, "machines", "worker")
             headers = {"authorization": f"Bearer {member}"}
             async with (
-                asyncio.timeout(150),
+                asyncio.timeout(60),
                 process(front, "--roles", "api,gateway") as service,
                 aiohttp.ClientSession(headers=headers) as http,
             ):

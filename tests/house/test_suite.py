@@ -45,9 +45,10 @@ def test_a_test_that_awaits_for_ever_is_ended_and_its_tasks_are_named(
         await asyncio.Event().wait()
 
     async def outer() -> None:
-        await asyncio.create_task(inner(), name="the one that hangs")
+        with bounded(NAME, 0.3, told[1]):
+            await asyncio.create_task(inner(), name="the one that hangs")
 
-    with pytest.raises(pytest.fail.Exception) as failed, bounded(NAME, 0.01, told[1]):
+    with pytest.raises(pytest.fail.Exception) as failed:
         asyncio.run(outer())
     assert "task the one that hangs:" in str(failed.value)
     assert ".inner" in str(failed.value)

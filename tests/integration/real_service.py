@@ -29,7 +29,7 @@ from turnout.wiring.state import DATABASE
 
 __all__ = ["ROLES", "RealService", "real_service"]
 
-ROLES: Final[tuple[Role, ...]] = ("models", "viewer", "member", "approver")
+ROLES: Final[tuple[Role, ...]] = ("models", "viewer", "member", "approver", "worker")
 _MODEL: Final = {"m": [Turn(text="Done.")] * 5_000}
 _FILE: Final = """
 [service]

@@ -187,6 +187,20 @@ async def test_nothing_of_the_other_was_touched(client: Client) -> None:
     assert (await client.json("GET", f"/responses/{blue['response_id']}", key))["id"]
 
 
+async def test_what_was_changed_is_on_record_and_what_was_refused_is_not(client: Client) -> None:
+    """By its own key, with its subject; who crossed over has changed nothing."""
+    changes = (await client.json("GET", "/audit", "boss"))["changes"]
+    blue = client.blue
+    assert [(c["actor"], c["action"], c["subject"]) for c in reversed(changes)] == [
+        ("blue-approver", "order_run", blue["run_id"]),
+        ("blue-approver", "order_run", blue["waiting"]),
+        ("boss", "put_policy", "blue-policy"),
+        ("boss", "change_key", "blue-member"),
+        ("boss", "add_webhook", blue["webhook_id"]),
+    ]
+    assert "words" not in str(changes)
+
+
 async def test_no_list_holds_anything_of_the_other(client: Client) -> None:
     """Whatever is asked for: all, or what the other is called."""
     lists = [
@@ -228,12 +242,13 @@ async def test_the_same_idempotency_key_is_another_request(client: Client) -> No
 
 async def test_nobody_speaks_for_the_other(client: Client) -> None:
     """What workers send to have a call charged to whoever ordered is theirs alone."""
-    for role in ROLES:
-        headers = {"x-turnout-on-behalf": "blue-approver/blue/"}
-        status, text = await client.call(
-            "POST", "/chat/completions", f"red-{role}", json=ASK, headers=headers
-        )
-        assert "blue" not in text, (role, status)
+    headers = {"x-turnout-on-behalf": "blue-approver/blue/"}
+    for role in set(ROLES) - {"worker"}:
+        for method, path in (("POST", "/chat/completions"), ("GET", "/workers/access")):
+            body = {"json": ASK} if method == "POST" else {}
+            status, text = await client.call(method, path, f"red-{role}", headers=headers, **body)
+            assert status == 403, (role, path)
+            assert "blue" not in text, (role, path)
     usage = await client.json("GET", "/usage?by=key", "blue-approver")
     assert usage["total"]["requests"] == 2
 

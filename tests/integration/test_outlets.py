@@ -217,4 +217,4 @@ async def test_what_a_service_does_not_do_is_refused_with_a_mend(house: House) -
     check_draft(house.settings, "shop")
     change = Change(house.tiny.head, PATCH.diff, "Mend it", house.clock.now())
     with pytest.raises(DeliveryError, match="any more"):
-        await Reach(house.settings).push("plain", f"turnout/{RUN}", change)
+        await Reach(house.settings).push("plain", RUN, change)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from turnout.core.ids import RunId
 from turnout.errors import DeliveryError, RepositoryError
 from turnout.runs.publish.push import Change, push_branch
 from turnout.sandbox.repository import resolve
@@ -19,8 +20,8 @@ from turnout.testing.loopback import LoopbackServer
 from turnout.testing.repositories import TinyRepository
 
 TOKEN = "a-token-of-the-forge"
-BRANCH = "turnout/run-0123456789ab"
-REF = f"refs/heads/{BRANCH}"
+RUN = RunId("run-0123456789ab")
+REF = f"refs/heads/turnout/{RUN}"
 DIFF = b"""\
 diff --git a/a.py b/a.py
 --- a/a.py
@@ -102,7 +103,7 @@ async def test_a_patch_becomes_one_commit_on_a_new_branch(
 ) -> None:
     """The tree is the base with the patch; nothing else is there that was not."""
     before = refs(server)
-    commit = await push_branch(source(server), BRANCH, change(tiny), tmp_path / "state")
+    commit = await push_branch(source(server), RUN, change(tiny), tmp_path / "state")
     assert refs(server) == {**before, REF: commit}
     shown = server.git("shop.git", "show", "--no-patch", "--format=%P|%an|%ct|%B", commit)
     assert shown == f"{tiny.head}|Turnout|{int(AT.timestamp())}|{change(tiny).message}".strip()
@@ -111,12 +112,37 @@ async def test_a_patch_becomes_one_commit_on_a_new_branch(
     assert listed == [".gitattributes", "a.py", "link"]
 
 
+async def test_every_kind_of_change_arrives_as_it_was_made(
+    tiny: TinyRepository, tmp_path: Path
+) -> None:
+    """Binary files, modes, links, odd names, line ends, files that are gone or empty."""
+    base = tiny.commit("more", {"gone.py": "x\n", "tool": "#!/bin/sh\n", "data": b"\0\1", "b": "b"})
+    (tiny.path / "tool").chmod(0o755)
+    (tiny.path / "link").symlink_to("a.py")
+    (tiny.path / "b").unlink()
+    (tiny.path / "b").symlink_to("data")
+    files = {
+        "data": b"\0\2\xff",
+        "empty": b"",
+        "é ü\tq": "1\n",
+        "crlf": "1\r\n2\n",
+        "sub/n": "no end",
+    }
+    wanted = tiny.commit("all of it", files, remove=["gone.py"])
+    tiny.git("diff", "--binary", "--full-index", "--output=../change.diff", base, wanted)
+    diff = (tmp_path / "change.diff").read_bytes()
+    mine = Change(base, diff, "Mend it", AT)
+    commit = await push_branch(await locate(str(tiny)), RUN, mine, tmp_path / "state")
+    trees = [tiny.git("rev-parse", f"{one}^{{tree}}") for one in (commit, wanted)]
+    assert trees[0] == trees[1]
+
+
 async def test_a_push_that_is_done_again_is_the_same(
     tiny: TinyRepository, server: GitServer, tmp_path: Path
 ) -> None:
     """By whoever comes after a process that died between the push and its record."""
-    first = await push_branch(source(server), BRANCH, change(tiny), tmp_path / "one")
-    again = await push_branch(source(server), BRANCH, change(tiny), tmp_path / "two")
+    first = await push_branch(source(server), RUN, change(tiny), tmp_path / "one")
+    again = await push_branch(source(server), RUN, change(tiny), tmp_path / "two")
     assert (first, refs(server)[REF]) == (again, first)
 
 
@@ -131,7 +157,7 @@ async def test_a_branch_of_somebody_else_is_never_moved(
     tiny.git("push", "--quiet", url, f"{theirs}:{REF}")
     mine = replace(change(tiny), base_commit=base)
     with pytest.raises(DeliveryError, match="already, with another commit") as refused:
-        await push_branch(source(server), BRANCH, mine, tmp_path / "state")
+        await push_branch(source(server), RUN, mine, tmp_path / "state")
     assert not refused.value.passing
     assert refs(server)[REF] == theirs
 
@@ -142,7 +168,7 @@ async def test_a_wrong_token_opens_nothing_and_is_named_nowhere(
     """It may be put right, so the push is tried again later."""
     reached = source(server, "another-token")
     with pytest.raises(DeliveryError) as refused:
-        await push_branch(reached, BRANCH, change(tiny), tmp_path / "state")
+        await push_branch(reached, RUN, change(tiny), tmp_path / "state")
     assert refused.value.passing
     assert "another-token" not in f"{refused.value} {reached!r}"
     assert REF not in refs(server)
@@ -175,7 +201,7 @@ async def test_a_token_follows_no_redirect(
         url = f"{other.base_url.removesuffix('/v1')}/shop.git"
         reached = Source(url, access=Access(url, TOKEN))
         with pytest.raises(DeliveryError):
-            await push_branch(reached, BRANCH, change(tiny), tmp_path / "state")
+            await push_branch(reached, RUN, change(tiny), tmp_path / "state")
     assert server.asked == []
 
 
@@ -188,7 +214,7 @@ async def test_a_server_that_declines_says_why(
     hook.write_text("#!/bin/sh\necho 'branches are made by people here' >&2\nexit 1\n")
     hook.chmod(0o755)
     with pytest.raises(DeliveryError, match="branches are made by people here") as refused:
-        await push_branch(source(server), BRANCH, change(tiny), tmp_path / "state")
+        await push_branch(source(server), RUN, change(tiny), tmp_path / "state")
     assert not refused.value.passing
 
 
@@ -197,7 +223,7 @@ async def test_nothing_that_a_repository_names_is_run(tiny: TinyRepository, tmp_
     marker = tmp_path / "ran"
     trap(tiny.path / ".git", marker)
     place = await locate(str(tiny))
-    commit = await push_branch(place, BRANCH, change(tiny), tmp_path / "state")
+    commit = await push_branch(place, RUN, change(tiny), tmp_path / "state")
     assert not marker.exists()
     named = (tiny.path / ".git" / REF).read_text().strip()
     assert named == commit
@@ -220,7 +246,7 @@ async def test_a_patch_that_reaches_out_is_refused(
     diff = b"--- /dev/null\n+++ b/%s\n@@ -0,0 +1 @@\n+x\n" % path
     diff = b"diff --git a/%s b/%s\nnew file mode 100755\n%s" % (path, path, diff)
     with pytest.raises(DeliveryError, match="refused"):
-        await push_branch(await locate(str(tiny)), BRANCH, change(tiny, diff), tmp_path / "state")
+        await push_branch(await locate(str(tiny)), RUN, change(tiny, diff), tmp_path / "state")
     assert not (tiny.path / ".git" / REF).exists()
 
 
@@ -228,7 +254,7 @@ async def test_a_patch_that_does_not_fit_is_refused(tiny: TinyRepository, tmp_pa
     """That will never work."""
     diff = DIFF.replace(b"two", b"three")
     with pytest.raises(DeliveryError, match="cannot be made") as refused:
-        await push_branch(await locate(str(tiny)), BRANCH, change(tiny, diff), tmp_path / "state")
+        await push_branch(await locate(str(tiny)), RUN, change(tiny, diff), tmp_path / "state")
     assert not refused.value.passing
 
 
@@ -236,7 +262,7 @@ async def test_pushes_at_once_make_one_branch(
     tiny: TinyRepository, server: GitServer, tmp_path: Path
 ) -> None:
     """Two workers that both hold a lapsed claim do no harm."""
-    pushes = (push_branch(source(server), BRANCH, change(tiny), tmp_path / n) for n in "ab")
+    pushes = (push_branch(source(server), RUN, change(tiny), tmp_path / n) for n in "ab")
     found = await asyncio.gather(*pushes, return_exceptions=True)
     commits = {one for one in found if isinstance(one, str)}
     assert commits == {refs(server)[REF]}

@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,11 +12,13 @@ import pytest
 from click.testing import CliRunner, Result
 from starlette.applications import Starlette
 from starlette.routing import Mount
+from tests.samples import NOON
 from tests.unit.web.rooms import ASKED, DIFF, END, Service, memory_service
 
 from turnout.cli.runs import command
 from turnout.core.events import Entry
 from turnout.core.ids import RunId
+from turnout.core.service.publications import Publication
 from turnout.errors import ConflictError, GatewayError, NotFoundError, UsageError
 from turnout.gateway.server import serve
 from turnout.web.runs.streams import EventStream, Streams
@@ -88,6 +91,7 @@ def test_an_order_is_its_id_alone_on_standard_output(served: Served) -> None:
     options = (
         *("--base", "main", "--surface", "files", "--priority", "3", "--label", "a"),
         *("--label", "b", "--max-steps", "4", "--max-spend", "0.50", "--once", "k-1"),
+        *("--notify", "https://hooks.example.org/in", "--publish", "draft"),
     )
     run_id = served.ordered(*options)
     run = served.do(served.service.desk.get("red", run_id))
@@ -98,6 +102,7 @@ def test_an_order_is_its_id_alone_on_standard_output(served: Served) -> None:
     )
     assert (run.order.priority, run.order.labels) == (3, ("a", "b"))
     assert (limits.max_steps, limits.max_spend) == (4, 500_000)
+    assert (run.order.notify, run.order.publish) == ("https://hooks.example.org/in", "draft")
     assert served.ordered(*options) == run_id
     with pytest.raises(ConflictError, match="idempotency key"):
         served.ordered("--once", "k-1")
@@ -132,6 +137,26 @@ def test_a_run_is_listed_shown_and_its_diff_printed(served: Served, tmp_path: Pa
     assert "It is done." in served.turnout("show", run_id[:-1], env=home).stdout
     assert served.turnout("diff", run_id, env=home).stdout_bytes == DIFF
     assert served.turnout("diff", env=home).stdout_bytes == DIFF
+
+
+def test_a_run_shows_what_has_become_of_its_diff(served: Served, tmp_path: Path) -> None:
+    """Where it was pushed, why not, or when it is tried again."""
+    run_id = served.ordered("--publish", "draft")
+    served.do(served.service.begun(run_id, *END))
+    publication = Publication(run_id, "red", NOON, detail="Nobody answers.", tries=1)
+    link = "https://git.example.org/team/shop/1"
+    for change, line in (
+        ({}, "Published: not yet. Nobody answers. It is tried again at 12:00 UTC."),
+        ({"state": "failed"}, "Not published: Nobody answers."),
+        ({"state": "done"}, "Not published: Nobody answers."),
+        (
+            {"state": "done", "branch": f"turnout/{run_id}", "link": link, "detail": ""},
+            f"Published: branch turnout/{run_id}, {link}",
+        ),
+    ):
+        served.service.published[run_id] = replace(publication, **change)
+        done = served.turnout("show", run_id, env={"TURNOUT_HOME": str(tmp_path)})
+        assert done.stdout.splitlines()[-1] == line
 
 
 def test_where_nothing_is_to_be_shown_a_hint_says_so(served: Served, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from turnout.core.ids import RunId
 from turnout.core.inference import ModelReply, ModelRequest, Objective, StepKind, TaskKind
 from turnout.core.money import Micros
 from turnout.core.runs import TestReport
-from turnout.core.secrecy.redactor import Redactor
 from turnout.core.tasks import SurfaceName
 from turnout.sandbox.testrun import USUAL_TESTS, TestPaths
 
@@ -95,8 +94,6 @@ class AgentConfig:
     steps: dict[StepKind, StepConfig] = field(default_factory=_default_steps)
     tool_steps: dict[str, StepConfig] = field(default_factory=dict)
     """For the step that carries one named tool, what counts in place of `steps`."""
-    redactor: Redactor = field(default_factory=Redactor)
-    """Takes out of results of tools what no model may read."""
 
     @property
     def own_test_timeout(self) -> float:

@@ -30,6 +30,8 @@ __all__ = ["Judgement", "ReviewSubject", "read_judgement", "review"]
 
 _MOST_STEPS: Final = 20
 _DIFF: Final = 24_000
+_PATHS: Final = 4_000
+"""Characters."""
 _TEXT: Final = 200_000
 """Characters of an answer that are searched for the judgement, from its end."""
 _STARTS: Final = 200
@@ -59,6 +61,8 @@ class ReviewSubject:
     tests_after: TestReport | None
     asked: bool = False
     """Whether the review is what the run is for: it may block, whatever the configuration says."""
+    paths: tuple[str, ...] = ()
+    """Files that the patch changes; told where the diff is too long to be shown whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +159,12 @@ def _note(said: JsonObject) -> ReviewNote | None:
 
 
 def _asked(subject: ReviewSubject) -> str:
-    diff = cap(subject.patch.diff.decode(errors="backslashreplace"), _DIFF).text
+    diff = cap(subject.patch.diff.decode(errors="backslashreplace"), _DIFF)
+    listed = cap("\n".join(subject.paths), _PATHS).text if diff.elided else ""
+    files = f"Files that it changes; read those that the diff does not show:\n{listed}\n\n"
     purpose = "What is said of it" if subject.asked else "Task that it was made for"
     tests = "They were not run." if subject.tests_after is None else headline(subject.tests_after)
     return (
         f"Review this change.\n\n{purpose}:\n{subject.brief.prompt}\n\n"
-        f"Diff:\n{diff}\n\nTests with the change:\n{tests}"
+        f"{files if listed else ''}Diff:\n{diff.text}\n\nTests with the change:\n{tests}"
     )

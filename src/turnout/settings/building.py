@@ -59,7 +59,7 @@ _MIB: Final = 1 << 20
 _LONGEST_RESULT: Final = 1_000_000
 """Characters that are kept of a result; the model reads on in them as far as it wants."""
 _LISTS: Final = ("approvals", "connections", "extra_tools")
-_BUILT: Final = frozenset({"steps", "tool_steps", "max_spend", "mcp", "redactor", *_LISTS})
+_BUILT: Final = frozenset({"steps", "tool_steps", "max_spend", "mcp", *_LISTS})
 
 
 def agent_config(table: AgentTable) -> AgentConfig:

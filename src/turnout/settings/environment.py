@@ -8,7 +8,6 @@ a repository must not configure the host that works on it.
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, get_args
 
@@ -250,7 +249,6 @@ def _settings(path: Path | None, table: File, env: Mapping[str, str]) -> Setting
     if catalog.deployments:
         for one in policies:
             check_models(one, catalog)
-    redactor = redactor_of(table.model_dump(mode="json"), env)
     connections = parse_connections(table.connections, env.get)
     check_connections(table.agent, connections)
     return Settings(
@@ -261,8 +259,8 @@ def _settings(path: Path | None, table: File, env: Mapping[str, str]) -> Setting
         catalog=catalog,
         connections=connections,
         endpoint=_endpoint(env),
-        agent=replace(agent_config(table.agent), redactor=redactor),
-        redactor=redactor,
+        agent=agent_config(table.agent),
+        redactor=redactor_of(table.model_dump(mode="json"), env),
         surface=table.agent.surface,
         driver=driver_name(table.sandbox),
         container=container_options(table.sandbox.container),

@@ -5,9 +5,9 @@ import hashlib
 import json
 import zlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, select
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select
 
 from turnout.core.ids import RunId
 from turnout.core.service.checkpoints import Part
@@ -35,6 +35,7 @@ _FIND = select(checkpoints.c.epoch, checkpoints.c.likeness, checkpoints.c.pieces
 _UP_TO = select(checkpoints.c.key, checkpoints.c.epoch, checkpoints.c.pieces).where(
     _OF_RUN, checkpoints.c.epoch <= bindparam("of_epoch")
 )
+_PUT = insert(pieces)
 _DROP = delete(checkpoints).where(_OF_RUN, checkpoints.c.key == bindparam("of_key"))
 _PIECES = select(pieces.c.digest, pieces.c.data).where(
     pieces.c.run_id == bindparam("of_run"),
@@ -80,7 +81,7 @@ class CheckpointsStore:
         cutter = Cutter()
         size = 0
         async for data in stream:
-            for piece in cutter.feed(data):
+            for piece in await asyncio.to_thread(list, cutter.feed(data)):
                 size += len(piece)
                 _note(piece, named, waiting, known)
             if sum(map(len, waiting.values())) >= _AT_ONCE:
@@ -109,7 +110,7 @@ class CheckpointsStore:
         named: list[str] = json.loads(found["pieces"])
         for start in range(0, len(named), _FETCHED):
             wanted = named[start : start + _FETCHED]
-            packed = await self._packed(run_id, found["epoch"], set(wanted))
+            packed = await self._fetched(run_id, found["epoch"], set(wanted))
             for digest in wanted:
                 if digest not in packed:
                     raise NotFoundError(f"A piece of checkpoint {key[:12]} is gone.")
@@ -163,7 +164,7 @@ class CheckpointsStore:
         asked = {"of_run": run_id, "of_key": key}
         return await self._database.read(lambda conn: conn.execute(_FIND, asked).mappings().first())
 
-    async def _packed(self, run_id: RunId, epoch: int, wanted: set[str]) -> dict[str, bytes]:
+    async def _fetched(self, run_id: RunId, epoch: int, wanted: set[str]) -> dict[str, bytes]:
         asked = {"of_run": run_id, "of_epoch": epoch, "wanted": list(wanted)}
         rows = await self._database.read(lambda conn: conn.execute(_PIECES, asked).all())
         return {row.digest: row.data for row in rows}
@@ -176,16 +177,8 @@ class CheckpointsStore:
     async def _write(self, part: Part, new: Mapping[str, bytes]) -> None:
         if not new:
             return
-        packed = await asyncio.to_thread(
-            lambda: {digest: zlib.compress(piece, _FAST) for digest, piece in new.items()}
-        )
-
-        def work(connection: Connection) -> None:
-            for digest, data in packed.items():
-                row = {"run_id": part.run_id, "epoch": part.epoch, "digest": digest, "data": data}
-                insert_missing(connection, pieces, row)
-
-        await self._database.write(work)
+        rows = await asyncio.to_thread(_packed, part, new)
+        await self._database.write(lambda conn: conn.execute(_PUT, rows))
 
 
 def _note(piece: bytes, named: list[str], waiting: dict[str, bytes], known: set[str]) -> None:
@@ -197,6 +190,14 @@ def _note(piece: bytes, named: list[str], waiting: dict[str, bytes], known: set[
 
 def _digest(piece: bytes) -> str:
     return hashlib.sha256(piece).hexdigest()
+
+
+def _packed(part: Part, new: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    named = {"run_id": part.run_id, "epoch": part.epoch}
+    return [
+        {**named, "digest": digest, "data": zlib.compress(piece, _FAST)}
+        for digest, piece in new.items()
+    ]
 
 
 def _unpacked(digest: str, data: bytes) -> bytes:

@@ -9,7 +9,7 @@ __all__ = ["LARGEST", "Cutter"]
 LARGEST: Final = 1 << 18
 """Bytes of a piece at most."""
 
-_SMALLEST: Final = 1 << 12
+_SMALLEST: Final = 1 << 14
 _ONE_IN: Final = 512
 """Lines after one of which a piece may end."""
 
@@ -42,9 +42,12 @@ class Cutter:
 
     def _end(self) -> int | None:
         rest = self._rest
-        while (line := rest.find(b"\n", self._looked, LARGEST) + 1) > 0:
+        if not self._looked:
+            # A piece is that long at least: what comes before is not looked at.
+            self._looked = rest.find(b"\n", _SMALLEST - 1, LARGEST) + 1
+        while self._looked and (line := rest.find(b"\n", self._looked, LARGEST) + 1) > 0:
             chosen = zlib.crc32(memoryview(rest)[self._looked : line]) % _ONE_IN == 0
             self._looked = line
-            if chosen and line >= _SMALLEST:
+            if chosen:
                 return line
         return LARGEST if len(rest) >= LARGEST else None

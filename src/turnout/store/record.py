@@ -36,6 +36,16 @@ _APPEND = insert(events)
 _RUN = select(runs).where(runs.c.run_id == bindparam("run"))
 _LOCK_RUN = _RUN.with_for_update()
 _CHANGE_RUN = update(runs).where(runs.c.run_id == bindparam("run"))
+_MOVE_ON = (
+    update(runs)
+    .where(
+        runs.c.run_id == bindparam("run"),
+        runs.c.epoch == bindparam("of_epoch"),
+        runs.c.ended_at.is_(None),
+    )
+    .returning(runs.c.last_seq)
+)
+"""At once looks whether a worker may append, and holds the line of its run."""
 _END_ORDER = (
     update(orders)
     .where(orders.c.run_id == bindparam("run"))
@@ -173,25 +183,31 @@ def append_events(
     connection: Connection, run_id: RunId, epoch: int, together: Sequence[Event], at: datetime
 ) -> Sequence[Entry]:
     """Append events within a transaction; the errors are those of `RecordStore.append`."""
-    run = line_of(connection, run_id, lock=True)
-    if run["epoch"] != epoch:
-        raise StaleEpochError(
-            f"Run {run_id} was taken over: epoch {epoch} ended, {run['epoch']} writes now.",
-            mend="Let the worker that took it over go on.",
-        )
-    if run["ended_at"] is not None:
-        raise StoreError(f"Run {run_id} has ended; its record is closed.")
-    first = run["last_seq"] + 1
-    entries = [Entry(run_id, seq, at, event) for seq, event in enumerate(together, first)]
-    connection.execute(_APPEND, [event_row(entry, epoch=epoch) for entry in entries])
-    changes = {"last_seq": entries[-1].seq}
+    changes: dict[str, Any] = {}
     for event in together:
         changes |= _changes(event, at)
-    connection.execute(_CHANGE_RUN, {"run": run_id, **changes})
+    moved = _MOVE_ON.values(last_seq=runs.c.last_seq + len(together), **changes)
+    last = connection.scalar(moved, {"run": run_id, "of_epoch": epoch})
+    if last is None:
+        raise _refusal(line_of(connection, run_id), epoch)
+    first = last - len(together) + 1
+    entries = [Entry(run_id, seq, at, event) for seq, event in enumerate(together, first)]
+    rows = [event_row(entry, epoch=epoch) for entry in entries]
+    connection.execute(_APPEND, rows if len(rows) > 1 else rows[0])
     note_use(connection, entries)
     if "ended_at" in changes and connection.execute(_END_ORDER, {"run": run_id}).rowcount:
         record(connection, (run_ended(at, one(connection, run_id)),))
     return entries
+
+
+def _refusal(run: RowMapping, epoch: int) -> StoreError:
+    """Return why nothing may be appended to a record."""
+    if run["epoch"] != epoch:
+        return StaleEpochError(
+            f"Run {run['run_id']} was taken over: epoch {epoch} ended, {run['epoch']} writes now.",
+            mend="Let the worker that took it over go on.",
+        )
+    return StoreError(f"Run {run['run_id']} has ended; its record is closed.")
 
 
 def event_row(entry: Entry, *, epoch: int) -> dict[str, Any]:

@@ -80,8 +80,12 @@ class RunsClient:
         """Return a run with what its record amounts to."""
         return await self._json("GET", f"/{quote(run_id, safe='')}")
 
+    async def spend(self, run_id: str) -> JsonObject:
+        """Return what a run cost, by its record and by the gateway's receipts."""
+        return await self._json("GET", f"/{quote(run_id, safe='')}/spend")
+
     async def act(self, run_id: str, verb: str, body: JsonObject | None = None) -> JsonObject:
-        """Cancel, retry, approve or reject, and return the run."""
+        """Cancel, retry, approve, reject or reconcile, and return what is answered."""
         return await self._json("POST", f"/{quote(run_id, safe='')}/{verb}", json=body or {})
 
     async def entries(self, run_id: str) -> Sequence[Entry]:

@@ -9,6 +9,7 @@ from tests.unit.runs.parts import PASSING, PATCH
 from turnout.agent.base import AgentConfig, Brief
 from turnout.agent.review import Judgement, ReviewSubject, read_judgement, review
 from turnout.core.events import Event, LoopEnded, ModelCallIntended, Reviewed, ReviewNote
+from turnout.core.runs import Patch
 from turnout.testing.clock import FrozenClock
 from turnout.testing.model_client import ScriptedModelClient
 from turnout.testing.sandbox import ScriptedSandbox
@@ -41,6 +42,21 @@ async def test_a_review_reads_and_then_says_what_it_holds() -> None:
     assert "Fix it." in said
     assert "+b" in said
     assert request.routing.optimize == "quality"
+
+
+@pytest.mark.parametrize(("lines", "listed"), [(10, False), (20_000, True)])
+async def test_of_a_long_diff_the_files_that_it_changes_are_named(
+    lines: int, *, listed: bool
+) -> None:
+    """The model reads those that it is not shown."""
+    patch = Patch(b"+line\n" * lines, ())
+    brief = Brief(RUN, "Look.", "review", None, None)
+    subject = ReviewSubject(brief, patch, None, asked=True, paths=("a.py", "deep/b.py"))
+    client, sandbox = ScriptedModelClient(Turn(BLOCK)), ScriptedSandbox({"a.py": "x"}, run_id=RUN)
+    events = [e async for e in review(client, sandbox, AgentConfig(), FrozenClock(), subject)]
+    said = client.requests[0].messages[-1].content
+    assert ("deep/b.py" in said, len(said) < 30_000) == (listed, True)
+    assert events[-1] == Reviewed(True, "It breaks.", (READ,), decision="block")
 
 
 async def test_a_review_that_may_only_annotate_blocks_nothing() -> None:

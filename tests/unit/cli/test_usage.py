@@ -13,7 +13,14 @@ from tests.samples import receipt
 from turnout.cli.main import run
 from turnout.cli.usage.table import usage_text
 from turnout.core.govern.happenings import policy_changed
-from turnout.core.govern.usage import UsageFigures, UsageQuery, UsageReport, UsageRow
+from turnout.core.govern.usage import (
+    MachineFigures,
+    UsageFigures,
+    UsageQuery,
+    UsageReport,
+    UsageRow,
+)
+from turnout.core.money import Micros
 from turnout.core.receipts import encode_receipt
 from turnout.gateway.notices.notices import Notices
 from turnout.store.database import open_database
@@ -157,6 +164,17 @@ def test_days_are_in_their_order():
     report = report_of(row("2026-01-02", 9), row("2026-01-01", 8), row("2026-01-03", 7))
     shown = usage_text(UsageQuery(by=("day",)), report, width=None).splitlines()
     assert [line.split()[0] for line in shown[1:4]] == ["2026-01-01", "2026-01-02", "2026-01-03"]
+
+
+def test_what_sandboxes_took_is_told_below_the_table():
+    """In hours and with its price; nothing where no run was worked on."""
+    query = UsageQuery(by=("model",))
+    machines = MachineFigures(3, 5_400.0, 1_024 * 7_200.0, 1 << 30, Micros(1_250_000))
+    report = UsageReport((), UsageFigures(requests=1), 0, machines)
+    said = usage_text(query, report, width=None)
+    wanted = "Sandboxes of runs: 1.50 CPU hours, 2.00 GiB hours of memory, $1.25."
+    assert said.splitlines()[-1] == wanted
+    assert "Sandboxes" not in usage_text(query, replace(report, machines=MachineFigures()), width=9)
 
 
 def test_tools_are_listed_with_whoever_declared_them(home, capsys):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from turnout.agent.loop.state import cut
@@ -88,7 +88,6 @@ async def _carry_out(
         output = ToolOutput(late, is_error=True, unsure=writes)
     except SandboxError as error:
         return error
-    output = replace(output, text=context.config.redactor.text(output.text))
     return Carried(call, output, clock.monotonic() - started)
 
 

@@ -117,7 +117,8 @@ async def serve_until_stopped(
         asyncio.get_running_loop().add_signal_handler(number, main.cancel)
     try:
         async with opening as gateway:
-            click.echo(f"{what}: {gateway.base_url}/v1")
+            # A process that only works serves nothing below it.
+            click.echo(f"{what}: {gateway.base_url}{'/v1' if gateway.models else ''}")
             models = (f"Models: auto, {', '.join(gateway.models)}",) if gateway.models else ()
             for line in (*models, *more):
                 click.echo(safe(line))

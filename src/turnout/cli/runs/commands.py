@@ -20,6 +20,7 @@ from turnout.cli.report import (
 from turnout.cli.run.deliver import Destination
 from turnout.cli.runs.export import export
 from turnout.cli.runs.full import entry_text
+from turnout.cli.runs.published import published_line
 from turnout.cli.runs.reading import read_entries
 from turnout.cli.runs.reconcile import reconcile
 from turnout.cli.runs.remote import (
@@ -28,6 +29,7 @@ from turnout.cli.runs.remote import (
     follow,
     reject,
     remote_rows,
+    remote_run,
     retry,
     row_line,
     server_option,
@@ -60,8 +62,8 @@ _PROMPT_SHOWN = 60
 def command() -> None:
     """List past runs, show one, print its diff; order runs of a service.
 
-    A run is named by its id or by the start of it; for `show`, `slowest`, `diff`, `export` and
-    `follow`, none means the newest. `list`, `show`, `slowest`, `diff` and `export` read this
+    A run is named by its id or by the start of it; for `show`, `slowest`, `reconcile`, `diff`,
+    `export` and `follow`, none means the newest. All of these but `follow`, and `list`, read this
     machine's records, or with --server or TURNOUT_SERVER those of a service; the others ask a
     service, by default the one on this machine. The key for it is in TURNOUT_API_KEY.
     """
@@ -132,6 +134,10 @@ def _show(
             click.echo(f"{entry_text(entry)}\n")
     else:
         _tell(result, entries, screen_of(sys.stdout, colour=settings.colour, server=server))
+        address = service_address(server)
+        run = {} if address is None else asyncio.run(remote_run(address, result.run_id))
+        if line := published_line(run):
+            click.echo(line)
     return 0
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "reject",
     "remote_entries",
     "remote_rows",
+    "remote_run",
     "retry",
     "row_line",
     "server_option",
@@ -204,6 +205,12 @@ async def remote_entries(address: ServiceAddress, run_id: str | None) -> Sequenc
             state = as_text((await client.read(whole)).get("state"))
             raise NotFoundError(f"Run {whole} is {state}; no worker has begun it.")
         return entries
+
+
+async def remote_run(address: ServiceAddress, run_id: str) -> JsonObject:
+    """Return a run by its whole id, as the API shows it."""
+    async with RunsClient(address) as client:
+        return await client.read(run_id)
 
 
 def row_line(run: JsonObject) -> str:

@@ -22,7 +22,10 @@ class Redactor:
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
         """`secrets`: values by the name of what holds each; short ones do not count."""
         known = {value: name for name, value in (secrets or {}).items() if len(value) >= SHORTEST}
-        self._names = {json.dumps(value)[1:-1]: name for value, name in known.items()} | known
+        in_json = {json.dumps(value)[1:-1]: name for value, name in known.items()}
+        # Arguments of a tool call are JSON within JSON.
+        deeper = {json.dumps(value)[1:-1]: name for value, name in in_json.items()}
+        self._names = {**deeper, **in_json, **known}
         longest_first = sorted(self._names, key=len, reverse=True)
         self._pattern = re.compile("|".join([*map(re.escape, longest_first), _OWN]))
 

@@ -136,7 +136,7 @@ async def no_such_route(request: Request, error: Exception) -> Response:
     if status == 400:
         return _answer(400, "The body is not JSON.", "invalid_request", None, headers)
     path: str = request.scope["path"]
-    if status == 404 and path.endswith(_POSTS):
+    if status == 404 and path.endswith(_POSTS) and request.method != "POST":
         status, headers = 405, {"allow": "POST"}
     said = f"{request.method} {path} is not served here."
     code = "method_not_allowed" if status == 405 else "route_not_found"

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from turnout.core.clock import Clock
-from turnout.core.events import Entry, RunEnded, RunResumed, RunStarted
+from turnout.core.events import Entry, ResourcesUsed, RunEnded, RunResumed, RunStarted
 from turnout.core.observe.metrics import Histogram, Metrics
 from turnout.core.observe.spans import Span
 
 __all__ = ["RunMetrics"]
 
+_MICROS: Final = 1_000_000
 _COMMITS: Final = tuple(0.0005 * 2**power for power in range(15))
 """Upper bounds from half a millisecond to 8 seconds."""
 _MODEL: Final = ("gen_ai_request_model", "gen_ai_provider_name", "gen_ai_response_model")
@@ -35,6 +36,15 @@ class RunMetrics:
         )
         self._ended = metrics.counter(
             "turnout_runs_ended_total", "Runs that have ended here, by outcome.", ("outcome",)
+        )
+        self._cpu = metrics.counter(
+            "turnout_sandbox_cpu_seconds_total", "Processor time of sandboxes, as far as known."
+        )
+        self._memory = metrics.counter(
+            "turnout_sandbox_memory_mib_seconds_total", "Memory of sandboxes, times their age."
+        )
+        self._cost = metrics.counter(
+            "turnout_sandbox_cost_usd_total", "What sandboxes cost at the rates that are set."
         )
         self._histograms = {
             "invoke_agent": (
@@ -88,8 +98,15 @@ class RunMetrics:
                 self._segments.add("resumed")
             case RunEnded(outcome=outcome):
                 self._ended.add(outcome)
+            case ResourcesUsed():
+                self._used(event)
             case _:
                 pass
+
+    def _used(self, used: ResourcesUsed) -> None:
+        self._cpu.add(by=used.cpu_seconds or 0.0)
+        self._memory.add(by=used.memory_mib_seconds or 0.0)
+        self._cost.add(by=(used.cost or 0) / _MICROS)
 
     def take(self, spans: Sequence[Span]) -> None:
         """Count how long what has ended took."""

@@ -16,6 +16,7 @@ from turnout.core.events import (
     ModelCallDone,
     ModelCallFailed,
     ModelCallIntended,
+    ResourcesUsed,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -62,6 +63,22 @@ class _Totals:
     steps: int = 0
     segments: int = 1
     verdict: str = ""
+    cpu_seconds: float = 0.0
+    """Of sandboxes, as far as it is known."""
+    sandbox_cost: int = 0
+
+    def add(self, event: Event) -> None:
+        match event:
+            case ModelCallDone(usage=usage, routing=routing):
+                self.usage += usage
+                self.cost += routing.cost_micros or 0
+            case VerdictGiven(verdict=verdict):
+                self.verdict = verdict.name
+            case ResourcesUsed(cpu_seconds=seconds, cost=cost):
+                self.cpu_seconds += seconds or 0.0
+                self.sandbox_cost += cost or 0
+            case _:
+                pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +129,10 @@ class Timeline:
                 self._totals.segments += 1
                 self._entered = at
                 return []
-            case VerdictGiven(verdict=verdict):
-                self._totals.verdict = verdict.name
-                return []
             case RunEnded():
                 return [*self._ended_steps(every=True), self._run(self._totals, event, at)]
             case _:
+                self._totals.add(event)
                 return self._beside(entry.seq, event, at)
 
     def rest(self) -> list[Span]:
@@ -172,9 +187,6 @@ class Timeline:
         if isinstance(event, ModelCallFailed):
             error = event.code or "model_call_failed"
             return [replace(span, attributes={**span.attributes, **said}, error=error)]
-        if self._totals is not None:
-            self._totals.usage += event.usage
-            self._totals.cost += event.routing.cost_micros or 0
         said |= answered(event, content=self._content)
         return [replace(span, attributes={**span.attributes, **said})]
 
@@ -238,6 +250,8 @@ class Timeline:
             "turnout.steps": totals.steps,
             "turnout.segments": totals.segments,
             "turnout.cost_micros": totals.cost,
+            "turnout.sandbox.cpu_seconds": totals.cpu_seconds,
+            "turnout.sandbox.cost_micros": totals.sandbox_cost,
         }
         if totals.verdict:
             said["turnout.verdict"] = totals.verdict

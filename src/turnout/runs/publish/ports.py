@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import Protocol
 
 from turnout.core.govern.happenings import Happening
+from turnout.core.ids import RunId
 from turnout.core.service.publications import Publication
 from turnout.runs.publish.push import Change
 
 __all__ = ["PublicationStore", "Push"]
 
-Push = Callable[[str, str, Change], Awaitable[str]]
-"""Pushes a change to a repository of the service (by name) as a branch, and returns the commit.
+Push = Callable[[str, RunId, Change], Awaitable[str]]
+"""Pushes a run's change to a repository of the service (by name), and returns the commit.
 
 `DeliveryError` where it cannot be done.
 """

@@ -157,12 +157,11 @@ class _Job:
         return ""
 
     async def _push(self, run: OrderedRun, result: RunResult) -> None:
-        branch = branch_of(run.run_id)
         at = run.ended_at or run.ordered_at
         message = commit_message(result, _title(run))
         change = Change(result.base_commit, result.patch.diff, message, at)
-        commit = await self.parts.push(run.order.task.repository, branch, change)
-        await self._keep(replace(self.publication, branch=branch, commit=commit))
+        commit = await self.parts.push(run.order.task.repository, run.run_id, change)
+        await self._keep(replace(self.publication, branch=branch_of(run.run_id), commit=commit))
 
     async def _draft(self, run: OrderedRun, result: RunResult) -> None:
         origin, base = run.order.origin, run.order.task.base

@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from turnout.core.ids import RunId
+from turnout.core.service.publications import branch_of
 from turnout.errors import DeliveryError, RepositoryError, ToolError
 from turnout.sandbox.patches import check_patch
 from turnout.sandbox.workspace.git import git_here, git_remote, last_line
@@ -44,8 +46,8 @@ class Change:
     """Of the commit."""
 
 
-async def push_branch(source: Source, branch: str, change: Change, state_dir: Path) -> str:
-    """Make a branch that is not there yet, with one commit, and return the commit.
+async def push_branch(source: Source, run_id: RunId, change: Change, state_dir: Path) -> str:
+    """Make the branch of a run where it is not there yet, with one commit, and return the commit.
 
     Where the branch is there with that very commit, all is well. `DeliveryError` where it is there
     with another one, where the patch does not fit, and, `passing`, where the repository cannot be
@@ -63,7 +65,7 @@ async def push_branch(source: Source, branch: str, change: Change, state_dir: Pa
             ours = Path(folder) / "repository.git"
             await _borrow(ours, history, change.base_commit)
             commit = await _commit(ours, change)
-            await _push(ours, source, commit, branch)
+            await _push(ours, source, commit, branch_of(run_id))
     except OSError as error:
         raise DeliveryError(f"The commit cannot be made: {error.strerror}", passing=True) from error
     return commit

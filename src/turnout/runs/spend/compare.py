@@ -11,7 +11,7 @@ from turnout.core.receipts import Receipt
 from turnout.core.usage import Usage
 from turnout.runs.summary import RunResult, fold
 
-__all__ = ["CallDifference", "Reconciled", "compare"]
+__all__ = ["CallDifference", "Reconciled", "Why", "compare"]
 
 _MOST: Final = 100
 """Requests that a correction names."""

@@ -84,7 +84,7 @@ async def look_at_base(job: Job, site: Site) -> Opening:
         files = await stop.unless_asked(suite.files(sandbox))
         report = past.before
         if command is not None and report is None:
-            report = _told(job, await stop.unless_asked(suite.run(sandbox, command)))
+            report = await stop.unless_asked(suite.run(sandbox, command))
             if unstarted := _unstarted(report):
                 if site.task.test_command:
                     raise UnfitError(f"The test command {unstarted}", mend=_MEND)
@@ -93,11 +93,6 @@ async def look_at_base(job: Job, site: Site) -> Opening:
     if not past.opened and (report is None or not report.found):
         await job.warn(f"No tests were found, so nothing can judge the result. {NAME_TESTS}")
     return Opening(command, report, files)
-
-
-def _told(job: Job, report: TestReport) -> TestReport:
-    """Return a report as models and people may read it."""
-    return replace(report, output=job.shop.redactor.text(report.output))
 
 
 def _unstarted(report: TestReport) -> str:
@@ -129,8 +124,6 @@ async def test_patch(
     except (SandboxError, SandboxUnavailableError) as error:
         await job.warn(f"The tests could not be run with the patch: {error}")
         return Closing()
-    if closing.report is not None:
-        closing = replace(closing, report=_told(job, closing.report))
     if closing.report is not None and known is None:
         await job.record.add(TestsRan("after", closing.report))
     return closing

@@ -46,7 +46,8 @@ async def review_patch(
         spent=follower.spent,
         seconds=follower.seconds,
     )
-    subject = ReviewSubject(brief, tried.patch, tried.closing.report)
+    paths = tuple(change.path for change in tried.patch.files)
+    subject = ReviewSubject(brief, tried.patch, tried.closing.report, paths=paths)
     why = "It was stopped."
     try:
         async with job.sandbox(site.base, NO_EGRESS) as sandbox:
@@ -88,11 +89,13 @@ async def _review(job: Job, intake: Intake) -> Reviewed:
         if not applied.applied:
             why = f"The diff does not apply to {intake.commit[:12]}: {applied.message[:_LONGEST]}"
             return await _undecided(job, why, "failed")
-        reviewed = await _read(job, sandbox, task, patch)
+        reviewed = await _read(job, sandbox, task, patch, applied.files)
     return reviewed or await _undecided(job, "It was stopped.", "cancelled")
 
 
-async def _read(job: Job, sandbox: Sandbox, task: Task, patch: Patch) -> Reviewed | None:
+async def _read(
+    job: Job, sandbox: Sandbox, task: Task, patch: Patch, paths: tuple[str, ...]
+) -> Reviewed | None:
     """Return what the review says; None where it was stopped."""
     earlier, follower = job.past.attempt(1), Follower(job, "review")
     record = tuple(earlier.work) if earlier else ()
@@ -106,7 +109,7 @@ async def _read(job: Job, sandbox: Sandbox, task: Task, patch: Patch) -> Reviewe
         spent=earlier.spent_before if earlier else follower.spent,
         seconds=follower.seconds,
     )
-    subject = ReviewSubject(brief, patch, None, asked=True)
+    subject = ReviewSubject(brief, patch, None, asked=True, paths=paths)
     events = job.shop.agent.review(job.access.client, sandbox, subject, job.approver, record)
     ended = await follower.follow(events, sandbox, record)
     return ended if isinstance(ended, Reviewed) else None

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from turnout.agent.approval import Approver, Unattended
+from turnout.agent.discreet import DiscreetClient
 from turnout.agent.explain import plain_explanation
 from turnout.core.events import Explained, Notice, ResourcesUsed, RunEnded
 from turnout.core.tasks import Task
@@ -44,9 +46,10 @@ class RunWorker:
         past: Past | None = None,
     ) -> None:
         """Go on from a `past`, as a segment of a run that outlives the process; None: no such."""
+        client = DiscreetClient(access.client, workshop.redactor)
         self._job = Job(
             workshop,
-            access,
+            replace(access, client=client),
             recorder,
             stop,
             approver or Unattended(),

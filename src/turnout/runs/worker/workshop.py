@@ -82,7 +82,7 @@ class Workshop:
     rates: MachineRates = field(default_factory=MachineRates)
     """What sandboxes cost."""
     redactor: Redactor = field(default_factory=Redactor)
-    """Takes out of what tests print what nobody may read."""
+    """Takes out of what models are told what nobody may read."""
     checkpoints: Checkpoints = field(default_factory=LocalCheckpoints)
     """Where the workspaces of runs that outlive this process are kept."""
 

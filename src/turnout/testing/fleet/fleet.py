@@ -119,7 +119,7 @@ class Fleet:
             str(home),
             str(self.home / SOCKET),
             env=self.environment(home),
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
         )

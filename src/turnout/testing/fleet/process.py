@@ -2,7 +2,8 @@
 
 Its arguments are ROLE, HOME and SOCKET: `gateway` serves the gateway behind the socket, `work`
 works on runs with that gateway, `all` does both. Settings come from HOME and from the environment.
-It says `ready` on a line, and ends in order when it is asked to.
+It says `ready` on a line, and ends in order when it is asked to or its input ends: whoever started
+it is gone then.
 """
 
 import asyncio
@@ -69,7 +70,10 @@ def _models(uds: Path) -> ModelsFor:
 
 async def _main(role: str, home: Path, uds: Path) -> None:
     ended = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, ended.set)
+    # Nothing is ever written to it.
+    loop.add_reader(sys.stdin.fileno(), ended.set)
     settings = load_settings(config=home / "turnout.toml")
     async with AsyncExitStack() as stack:
         if role != "work":

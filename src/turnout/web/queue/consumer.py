@@ -53,8 +53,6 @@ class Consumer:
         self._submit = submit
         self._clock = clock
         self._working: asyncio.Task[None] | None = None
-        self.connected = False
-        """Whether the queue is open."""
 
     async def __aenter__(self) -> Self:
         self._working = asyncio.create_task(self._work())
@@ -78,13 +76,11 @@ class Consumer:
         while True:
             try:
                 async with self._open() as inbox:
-                    self.connected, pause = True, _FIRST_PAUSE
+                    pause = _FIRST_PAUSE
                     while True:
                         await self._take(await inbox.next())
             except QueueError as error:
                 _LOG.warning("No orders come from the queue: %s", error)
-            finally:
-                self.connected = False
             await self._clock.sleep(pause)
             pause = min(2.0 * pause, _LONGEST_PAUSE)
 

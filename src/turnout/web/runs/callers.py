@@ -4,14 +4,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import Depends, Query
+from fastapi import Depends, Path, Query
 
 from turnout.core.govern.keys import Role
+from turnout.core.ids import RunId
 from turnout.errors import GatewayError
 from turnout.gateway.admin.callers import CallerDep
 from turnout.gateway.exchange import Caller
 
-__all__ = ["ApproverDep", "MemberDep", "Scope", "ViewerDep", "member_scope"]
+__all__ = ["ApproverDep", "MemberDep", "RunPath", "Scope", "ViewerDep", "member_scope"]
 
 _VIEWERS: Final[frozenset[Role]] = frozenset({"viewer", "member", "approver"})
 _MEMBERS: Final[frozenset[Role]] = frozenset({"member", "approver"})
@@ -26,6 +27,10 @@ class Scope:
     project: str
     """The caller's own, or the one that an admin has named."""
 
+
+RunPath = Annotated[
+    RunId, Path(pattern=r"^run-[0-9a-f]{12}$", description="Its id, as `POST /runs` returned it.")
+]
 
 _ProjectAsk = Annotated[
     str | None,

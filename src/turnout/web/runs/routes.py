@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from turnout.core.ids import RunId, ToolCallId
@@ -15,7 +15,7 @@ from turnout.runs.durable.ports import RunDesk
 from turnout.runs.summary import fold
 from turnout.runs.trajectory import TrajectoryFormat
 from turnout.runs.trajectory.documents import trajectory_json
-from turnout.web.runs.callers import ApproverDep, MemberDep, Scope, ViewerDep
+from turnout.web.runs.callers import ApproverDep, MemberDep, RunPath, Scope, ViewerDep
 from turnout.web.runs.intake import RunParts, conflicts_as, take
 from turnout.web.runs.orders import RunIn
 from turnout.web.runs.streams import Streams, resumed_after
@@ -25,9 +25,6 @@ __all__ = ["DecisionIn", "runs_router"]
 
 _MOST_NUMBER: Final = 2**53
 
-_RunPath = Annotated[
-    RunId, Path(pattern=r"^run-[0-9a-f]{12}$", description="Its id, as `POST /runs` returned it.")
-]
 _After = Annotated[
     int, Query(ge=0, le=_MOST_NUMBER, description="`seq` of the last entry that is known.")
 ]
@@ -111,7 +108,7 @@ def _add_orders(router: APIRouter, parts: RunParts) -> None:
         return RunsOut.of(await desk.page(scope.project, wanted, before=cursor, limit=limit))
 
     @router.get("/{run_id}")
-    async def read_run(run_id: _RunPath, scope: ViewerDep) -> RunDetail:
+    async def read_run(run_id: RunPath, scope: ViewerDep) -> RunDetail:
         """Read where a run stands and what it came to so far."""
         run = await desk.get(scope.project, run_id)
         found = await parts.publications([run_id])
@@ -123,12 +120,12 @@ def _add_decisions(router: APIRouter, parts: RunParts) -> None:
     desk = parts.desk
 
     @router.post("/{run_id}/cancel")
-    async def cancel_run(run_id: _RunPath, scope: MemberDep) -> RunOut:
+    async def cancel_run(run_id: RunPath, scope: MemberDep) -> RunOut:
         """Stop a run after the step under way; one that has ended stays as it is."""
         return RunOut.of(await desk.cancel(scope.project, run_id))
 
     @router.post("/{run_id}/retry", status_code=201)
-    async def retry_run(run_id: _RunPath, scope: MemberDep, response: Response) -> RunOut:
+    async def retry_run(run_id: RunPath, scope: MemberDep, response: Response) -> RunOut:
         """Order a run that has ended again, charged to this key."""
         with conflicts_as("run_not_ended"):
             run = await desk.retry(scope.project, run_id, scope.caller.key)
@@ -143,14 +140,14 @@ def _add_decisions(router: APIRouter, parts: RunParts) -> None:
 
     @router.post("/{run_id}/approve")
     async def approve_call(
-        run_id: _RunPath, scope: ApproverDep, body: DecisionIn | None = None
+        run_id: RunPath, scope: ApproverDep, body: DecisionIn | None = None
     ) -> RunOut:
         """Allow the tool call that a run waits for; it goes on, whenever a worker is there."""
         return await decide(run_id, scope, body, True)
 
     @router.post("/{run_id}/reject")
     async def reject_call(
-        run_id: _RunPath, scope: ApproverDep, body: DecisionIn | None = None
+        run_id: RunPath, scope: ApproverDep, body: DecisionIn | None = None
     ) -> RunOut:
         """Refuse the tool call that a run waits for; the model is told, and goes on."""
         return await decide(run_id, scope, body, False)
@@ -158,7 +155,7 @@ def _add_decisions(router: APIRouter, parts: RunParts) -> None:
 
 def _add_records(router: APIRouter, desk: RunDesk) -> None:
     @router.get("/{run_id}/diff", response_class=Response, responses={200: _DIFF})
-    async def read_diff(run_id: _RunPath, scope: ViewerDep) -> Response:
+    async def read_diff(run_id: RunPath, scope: ViewerDep) -> Response:
         """Read the diff of a run; 409 while it has none."""
         run = await desk.get(scope.project, run_id)
         entries = await desk.entries(scope.project, run_id)
@@ -175,7 +172,7 @@ def _add_records(router: APIRouter, desk: RunDesk) -> None:
 
     @router.get("/{run_id}/record", response_class=Response, responses={200: {"model": RecordOut}})
     async def read_record(
-        run_id: _RunPath,
+        run_id: RunPath,
         scope: ViewerDep,
         after: _After = 0,
         limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
@@ -190,7 +187,7 @@ def _add_records(router: APIRouter, desk: RunDesk) -> None:
 def _add_trajectory(router: APIRouter, desk: RunDesk) -> None:
     @router.get("/{run_id}/trajectory", response_class=Response, responses={200: _TRAJECTORY})
     async def read_trajectory(
-        run_id: _RunPath,
+        run_id: RunPath,
         scope: ViewerDep,
         wanted: Annotated[TrajectoryFormat, Query(alias="format")] = "atif",
     ) -> Response:
@@ -215,7 +212,7 @@ def _add_trajectory(router: APIRouter, desk: RunDesk) -> None:
 def _add_events(router: APIRouter, desk: RunDesk, streams: Streams) -> None:
     @router.get("/{run_id}/events", response_class=Response, responses={200: _EVENTS, 204: _OVER})
     async def follow_run(
-        run_id: _RunPath,
+        run_id: RunPath,
         scope: ViewerDep,
         after: _After = 0,
         last_event_id: Annotated[str | None, Header()] = None,

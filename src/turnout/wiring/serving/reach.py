@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from turnout.core.ids import RunId
 from turnout.core.service.repositories import RepositoryAccess
 from turnout.errors import ConfigError, DeliveryError, RepositoryError
 from turnout.runs.publish.push import Change, push_branch
@@ -41,8 +42,8 @@ class Reach:
             await self.fetch(place, commit)
         return await compare(place, base, head, state_folder_of(self.settings))
 
-    async def push(self, name: str, branch: str, change: Change) -> str:
-        """Push a change as a new branch and return its commit; `DeliveryError` where it fails."""
+    async def push(self, name: str, run_id: RunId, change: Change) -> str:
+        """Push a run's change as a new branch; `DeliveryError` where that fails."""
         book = self.settings.service.repositories
         if name not in book.named or not book.may_push(name):
             raise DeliveryError(f"This service pushes no branches to {name!r} any more.")
@@ -51,7 +52,7 @@ class Reach:
             source = await locate(place, self._access(place, book.access_of(name)))
         except RepositoryError as error:
             raise DeliveryError(error.message, mend=error.mend, passing=True) from error
-        return await push_branch(source, branch, change, state_folder_of(self.settings))
+        return await push_branch(source, run_id, change, state_folder_of(self.settings))
 
     def _access_at(self, place: str) -> Access | None:
         """Return the token of a place, under whichever name it has one."""

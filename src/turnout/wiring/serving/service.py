@@ -15,10 +15,14 @@ from turnout.gateway.keys.behalf import behalf_of
 from turnout.gateway.keys.ring import KeyRing
 from turnout.runs.durable.ports import ModelsFor
 from turnout.runs.ports import Report
+from turnout.runs.spend.reconcile import Reconciler
 from turnout.settings import Settings, gateway_address
 from turnout.store.publications import PublicationsStore
+from turnout.store.record import RecordStore
+from turnout.store.spend import SpendStore
 from turnout.web.runs.intake import RunParts
 from turnout.web.runs.routes import runs_router
+from turnout.web.runs.spend import spend_router
 from turnout.web.runs.streams import Streams
 from turnout.web.workers.routes import workers_router
 from turnout.wiring.gateway import Ground, Site
@@ -144,7 +148,8 @@ class _Front:
         routers = [workers_router(own.ways)] if gateway else []
         if "api" in roles:
             runs = self._runs(durable)
-            routers += [runs_router(runs), *await open_webhooks(ground, runs, self.ring.named)]
+            routers += [runs_router(runs), spend_router(durable.desk, self._reconciler())]
+            routers += await open_webhooks(ground, runs, self.ring.named)
             if self.served.consumes:
                 await open_queue(ground, runs, self.ring)
         return More(
@@ -186,6 +191,10 @@ class _Front:
             # Repositories of another machine are for its worker to look at.
             return replace(parts, check_base=places.check_base)
         return parts
+
+    def _reconciler(self) -> Reconciler:
+        database, clock = self.ground.database, self.ground.clock
+        return Reconciler(RecordStore(database), SpendStore(database, clock), clock)
 
     def _ordered(self, run: OrderedRun) -> None:
         self.on_run(ordered(run))

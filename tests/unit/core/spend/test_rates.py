@@ -33,11 +33,11 @@ def test_what_is_not_known_and_has_a_rate_has_no_price() -> None:
 def test_a_price_is_rounded_up_once(
     cpu: float, memory: float, wall: float, rates: tuple[int, int, int]
 ) -> None:
-    """Less than a micro-dollar more than the exact amount, never less than it."""
+    """At most a micro-dollar more than the exact amount, never less than it."""
     cost = MachineRates(*map(Micros, rates)).cost(cpu, memory, wall)
     exact = (
         rates[0] * Decimal(cpu) + rates[1] * Decimal(memory) / 1_024 + rates[2] * Decimal(wall)
     ) / 3_600
     if any(rates):
         assert cost is not None
-        assert -Decimal("1e-6") <= cost - exact < 1
+        assert -Decimal("1e-6") <= cost - exact <= 1

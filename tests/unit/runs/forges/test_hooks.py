@@ -49,6 +49,25 @@ def test_a_body_that_was_changed_on_the_way_is_not_genuine(kind: ForgeKind) -> N
     assert not genuine(kind, other, body, SECRET, NOW)
 
 
+def test_the_example_of_the_standard_is_genuine() -> None:
+    """A secret `whsec_…` is the key in Base64, as a GitLab makes it."""
+    headers = {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v2,x v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
+    body, at = b'{"test": 2432232314}', datetime.fromtimestamp(1614265330, UTC)
+    assert genuine("gitlab", headers, body, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", at)
+    assert not genuine("gitlab", headers, body, "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", at)
+
+
+def test_the_example_of_github_is_genuine() -> None:
+    """The one with which its documentation lets anybody try their code."""
+    digest = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    headers = {"x-hub-signature-256": f"sha256={digest}"}
+    assert genuine("github", headers, b"Hello, World!", "It's a Secret to Everybody", NOW)
+
+
 def test_a_secret_alone_does_not_do_where_a_signature_is_sent() -> None:
     """Whoever adds the one does not get around the other."""
     headers, body = signed(comment("gitlab", "hello"), SECRET, NOW)

@@ -16,6 +16,7 @@ from turnout.core.events import (
     ModelCallDone,
     ModelCallFailed,
     ModelCallIntended,
+    ResourcesUsed,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -28,6 +29,7 @@ from turnout.core.events import (
 )
 from turnout.core.ids import RunId, ToolCallId
 from turnout.core.messages import UserMessage
+from turnout.core.money import Micros
 from turnout.core.runs import Verdict
 from turnout.core.tools import ToolCall, ToolResult
 
@@ -93,5 +95,6 @@ def whole() -> list[Entry]:
         (42, gets(2, 0.5, "c2", error=True)),
         (42, LoopEnded("answered", "done")),
         (45, VerdictGiven(Verdict("resolved", True, True, True))),
+        (50, ResourcesUsed(2.5, 1 << 20, None, 40.0, 10.0, 80.0, Micros(30))),
         (50, RunEnded("answered", "done")),
     )

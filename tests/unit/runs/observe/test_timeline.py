@@ -85,6 +85,8 @@ def test_attributes_are_those_of_the_genai_conventions() -> None:
     assert (run["gen_ai.usage.input_tokens"], run["gen_ai.usage.output_tokens"]) == (20, 4)
     assert (run["turnout.outcome"], run["turnout.verdict"]) == ("answered", "resolved")
     assert (run["turnout.steps"], run["turnout.segments"], run["turnout.cost_micros"]) == (2, 2, 10)
+    sandbox = (run["turnout.sandbox.cpu_seconds"], run["turnout.sandbox.cost_micros"])
+    assert sandbox == (2.5, 30)
     assert (chat.kind, chat.attributes["gen_ai.operation.name"]) == ("client", "chat")
     assert chat.attributes["gen_ai.provider.name"] == "p"
     assert chat.attributes["gen_ai.request.model"] == "auto"

@@ -164,8 +164,11 @@ async def test_spans_and_entries_are_counted() -> None:
     chat = f'gen_ai_operation_name="chat",{model},error_type=""'
     for line in (
         'turnout_record_entries_total{type="step_started"} 2',
-        'turnout_record_commit_seconds_bucket{le="0.0005"} 1',
-        "turnout_record_commit_seconds_count 20",
+        'turnout_record_commit_seconds_bucket{le="0.0005"} 2',
+        "turnout_record_commit_seconds_count 21",
+        "turnout_sandbox_cpu_seconds_total 2.5",
+        "turnout_sandbox_memory_mib_seconds_total 80",
+        "turnout_sandbox_cost_usd_total 3e-05",
         'turnout_segments_started_total{begun="new"} 1',
         'turnout_segments_started_total{begun="resumed"} 1',
         'turnout_runs_ended_total{outcome="answered"} 1',

@@ -72,14 +72,14 @@ class Publications:
 class Outside:
     """A repository and a forge that do as they are told, or fail once for each error."""
 
-    pushed: list[tuple[str, str, Change]] = field(default_factory=list)
+    pushed: list[tuple[str, RunId, Change]] = field(default_factory=list)
     drafts: list[Draft] = field(default_factory=list)
     said: list[Told] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
 
-    async def push(self, name: str, branch: str, change: Change) -> str:
+    async def push(self, name: str, run_id: RunId, change: Change) -> str:
         """Push."""
-        self.pushed.append((name, branch, change))
+        self.pushed.append((name, run_id, change))
         self._fail(DeliveryError)
         return "d" * 40
 
@@ -153,12 +153,12 @@ async def test_a_finished_run_is_pushed_drafted_and_told_of() -> None:
     """In this order, with what its readers want to know."""
     house = await ended(order(origin=ORIGIN))
     done = await house.publish()
-    ((name, branch, change),) = house.outside.pushed
-    assert (name, branch) == ("shop", f"turnout/{RUN}")
+    ((name, run_id, change),) = house.outside.pushed
+    assert (name, run_id, done.branch) == ("shop", RUN, f"turnout/{RUN}")
     assert (change.base_commit, change.diff, change.at) == ("c" * 40, b"the diff", NOON)
     assert change.message.startswith("Mend the leap year\n\nThe century rule was missing.\n")
     (draft,) = house.outside.drafts
-    assert (draft.branch, draft.base, draft.issue) == (branch, "release", 12)
+    assert (draft.branch, draft.base, draft.issue) == (done.branch, "release", 12)
     assert "The century rule was missing." in draft.text
     assert "All tests pass." in draft.text
     assert house.outside.said == [Told("The century rule was missing.", done.link)]
