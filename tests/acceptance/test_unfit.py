@@ -142,7 +142,7 @@ async def test_errors_are_json_where_json_is_asked_for(
         (["run", "x", "--branch", "b", "--repo", "https://h.example/r.git"], "--output"),
         (["run", "x", "--config", "none.toml"], "none.toml"),
         (["rnu"], "No such command"),
-        (["gateway", "--host", "0.0.0.0"], "--key-env"),
+        (["gateway", "--key-env", "UNSET"], "UNSET"),
     ],
 )
 async def test_wrong_usage(turnout: Command, arguments: list[str], said: str) -> None:

@@ -81,12 +81,17 @@ async def test_a_run_of_another_project_does_not_exist(stores):
 async def test_fifty_intakes_under_one_key_are_one_run(orders):
     """The first makes it, the others are told of it; another request is a conflict."""
     once = Once("k", "digest")
+    assert await orders.made("red", once) is None
     many = [orders.submit(f"run-{n}", ORDER, NOON, once) for n in range(50)]
     made = await asyncio.gather(*many)
     assert [each.created for each in made].count(True) == 1
     assert len({each.run.run_id for each in made}) == 1
     with pytest.raises(ConflictError):
         await orders.submit("run-x", ORDER, NOON, Once("k", "other"))
+    with pytest.raises(ConflictError):
+        await orders.made("red", Once("k", "other"))
+    assert await orders.made("red", once) == made[0].run
+    assert await orders.made("blue", once) is None
     other = await orders.submit("run-y", replace(ORDER, project="blue"), NOON, once)
     assert other.created
 
@@ -202,7 +207,7 @@ async def test_an_answer_is_on_record_and_queues_the_run(stores):
     await orders.wait("run-1", run.epoch, ASKED)
     waiting = await orders.get("red", "run-1")
     assert (waiting.state, waiting.waits_for, waiting.worker) == ("waiting", ASKED, "")
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError, match=r"on call call-1, not on call-0\."):
         await orders.answer("red", "run-1", Answer(True, "me", call_id="call-0"), LATER)
     entry = await orders.answer("red", "run-1", Answer(False, "me", "no", "call-1"), LATER)
     assert entry.event == ApprovalGiven(2, "call-1", False, "me", "no")

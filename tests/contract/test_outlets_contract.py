@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 from tests.samples import ENDED, NOON, STARTED
 
-from turnout.core.events import ApprovalAsked
+from turnout.core.events import ApprovalAsked, Reviewed
 from turnout.core.govern.happenings import run_published
 from turnout.core.govern.webhooks import Webhook
 from turnout.core.service.orders import Order
 from turnout.core.service.publications import Publication
 from turnout.core.service.retention import Retention
-from turnout.core.tasks import Task
+from turnout.core.tasks import ReviewAsk, Task
 from turnout.core.tools import ToolCall
 from turnout.store.happenings import HappeningsStore
 from turnout.store.notifications import NotificationsStore
@@ -104,6 +104,17 @@ async def test_the_end_of_a_run_is_told_with_its_last_event(orders, records, not
         ("run.ended", "run-1"),
         ("run.ended", "run-2"),
     ]
+
+
+async def test_the_end_of_a_review_is_told_with_its_decision(orders, records, any_database):
+    """It has no verdict of tests."""
+    task = replace(ORDER.task, review=ReviewAsk(b"x"))
+    run = await begun(orders, order=replace(ORDER, task=task))
+    review = Reviewed(True, "It breaks.", decision="block")
+    for event in (STARTED, review, ENDED):
+        await records.append("run-1", run.epoch, event, LATER)
+    (newest,) = await HappeningsStore(any_database).newest(limit=1)
+    assert newest.text.endswith(f"has ended: {ENDED.outcome}, decision block.")
 
 
 async def test_runs_that_name_no_address_tell_none(orders, records, notifications):

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import delete, func, insert, select, update
 from tests.samples import ENDED, NOON, STARTED, receipt
 
 from turnout.core.events import ResourcesUsed
@@ -17,7 +17,7 @@ from turnout.store.orders import OrdersStore
 from turnout.store.receipts import ReceiptsStore
 from turnout.store.record import RecordStore
 from turnout.store.retention import RetentionStore
-from turnout.store.schema import deliveries, metadata
+from turnout.store.schema import deliveries, metadata, notifications, publications
 from turnout.testing.clock import FrozenClock
 
 WEEK = timedelta(days=7)
@@ -78,6 +78,37 @@ async def test_a_run_goes_whole_and_only_when_it_is_over(database):
     again = Order(Task("Fix it.", "shop"), "red", "ci")
     submitted = await OrdersStore(database).submit("run-5", again, NOON, Once("run-old", "other"))
     assert submitted.created
+
+
+async def test_a_run_of_which_something_is_due_outside_stays(database):
+    """Until its branch is out, or given up, and all is told whom the order names."""
+    orders, records = OrdersStore(database), RecordStore(database)
+    wanted = (
+        Order(Task("Fix it.", "shop"), "red", "ci", publish="branch"),
+        Order(Task("Fix it.", "shop"), "red", "ci", notify="https://hook.example.org/"),
+    )
+    for name, order in zip(("run-branch", "run-told"), wanted, strict=True):
+        await orders.submit(name, order, NOON)
+        run = await orders.claim("w", lambda _, name=name: name, NOON)
+        await records.append_all(name, run.epoch, (STARTED, ENDED), NOON)
+    told = {
+        "run_id": "run-told",
+        "target": "t",
+        "project": "red",
+        "url": "https://hook.example.org/",
+        "happening": "h-1",
+        "at": NOON,
+        "due_at": NOON,
+        "failures": 1,
+    }
+    await database.write(lambda connection: connection.execute(insert(notifications), told))
+    store, policy = RetentionStore(database, LaterClock()), Retention(runs=WEEK)
+    assert (await store.enforce(policy)).runs == 0
+    over = update(publications).values(state="failed")
+    await database.write(lambda connection: connection.execute(over))
+    assert (await store.enforce(policy)).runs == 1
+    await database.write(lambda connection: connection.execute(delete(notifications)))
+    assert (await store.enforce(policy)).runs == 1
 
 
 async def test_by_default_nothing_goes(database):

@@ -12,6 +12,7 @@ import pytest
 from tests.house.sources import ROOT, sources
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+SHIPPED = sorted((ROOT / "deploy").rglob("*.md"))
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -27,7 +28,7 @@ def turnout(*argv: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*PAGES, *SHIPPED], ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
     """A link within the checkout names a file that exists."""
     links = [link for link in LINK.findall(page.read_text()) if "://" not in link]

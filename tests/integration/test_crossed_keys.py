@@ -266,3 +266,19 @@ async def test_who_has_no_key_learns_nothing(client: Client) -> None:
             assert "blue" not in await answer.text(), operation
 
     await asyncio.gather(*map(refused, client.keyed()))
+
+
+async def test_no_name_opens_a_route(client: Client) -> None:
+    """What is open to everybody is so by its whole path, not by what a path ends with."""
+    ends = ("openapi.json", "forges/hub/webhook", "webhook")
+    paths = {one.split()[1] for one in client.keyed()} | {"/nowhere/{name}"}
+    named = {path.rpartition("{")[0] + end for path in paths if "{" in path for end in ends}
+    assert {"/keys/openapi.json", "/policies/openapi.json"} <= named
+
+    async def refused(method: str, path: str) -> None:
+        url = f"{client.service.url}{path.format(**client.blue, name='a', model='m')}"
+        async with client.http.request(method, url, json={}) as answer:
+            assert answer.status == 401, (method, path)
+
+    methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
+    await asyncio.gather(*(refused(method, path) for method in methods for path in named))

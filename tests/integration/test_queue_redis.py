@@ -92,7 +92,7 @@ async def test_messages_become_runs_and_others_are_kept_apart(
 async def test_what_a_dead_member_had_is_handed_to_another(
     server: RedisServer, options: QueueOptions
 ) -> None:
-    """Once it is idle; an acknowledged message never comes again."""
+    """Once it is idle; an acknowledged message leaves the stream."""
     async with Redis.from_url(server.url) as client:
         first = await client.xadd(options.name, {"body": ORDER})
         second = await client.xadd(options.name, {"body": ORDER})
@@ -100,6 +100,7 @@ async def test_what_a_dead_member_had_is_handed_to_another(
             await (await inbox.next()).acknowledge()
             assert (await inbox.next()).key == f"{options.name}:{second.decode()}"
         assert (await pending(client, options), first < second) == (1, True)
+        assert [place for place, _ in await client.xrange(options.name)] == [second]
         async with open_redis(server.url, options, idle_ms=0) as inbox, asyncio.timeout(20):
             letter = await inbox.next()
             assert (letter.body, letter.key) == (
@@ -108,6 +109,7 @@ async def test_what_a_dead_member_had_is_handed_to_another(
             )
             await letter.bury(Refused("invalid_request", "No."))
         assert await pending(client, options) == 0
+        assert (await client.xlen(options.name), await client.xlen(options.dead)) == (0, 1)
 
 
 async def test_a_server_that_comes_back_goes_on_where_it_was(

@@ -99,6 +99,9 @@ async def test_what_the_service_refuses_is_an_error_of_its_kind() -> None:
             await client.order({**BODY, "repo": "/etc"})
         with pytest.raises(RepositoryError, match="no commit `nowhere`"):
             await client.order({**BODY, "base": "nowhere"})
+        review = {"kind": "review", "repo": "shop", "base": "main", "head": "nowhere"}
+        with pytest.raises(RepositoryError, match="no commit `nowhere`"):
+            await client.order(review)
         with pytest.raises(UsageError, match="priority"):
             await client.order({**BODY, "priority": 101})
         with pytest.raises(NotFoundError):

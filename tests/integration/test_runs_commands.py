@@ -15,7 +15,7 @@ from starlette.routing import Mount
 from tests.samples import NOON
 from tests.unit.web.rooms import ASKED, DIFF, END, Service, memory_service
 
-from turnout.cli.runs import command
+from turnout.cli.main import command, run
 from turnout.core.events import Entry
 from turnout.core.ids import RunId
 from turnout.core.service.publications import Publication
@@ -29,10 +29,10 @@ class Opened(Streams):
 
     then: Callable[[], object] = staticmethod(lambda: None)
 
-    def of(self, entries: AsyncGenerator[Entry, None]) -> EventStream:
+    def of(self, entries: AsyncGenerator[Entry, None], *more: Any) -> EventStream:
         """Do it."""
         self.then()
-        return super().of(entries)
+        return super().of(entries, *more)
 
 
 class Served:
@@ -70,7 +70,7 @@ class Served:
         environment = {"TURNOUT_SERVER": self.url, "TURNOUT_API_KEY": key}
         runner = CliRunner(env={**environment, **options.pop("env", {})})
         return runner.invoke(
-            command, arguments, catch_exceptions=False, standalone_mode=False, **options
+            command, ["runs", *arguments], catch_exceptions=False, standalone_mode=False, **options
         )
 
     def ordered(self, *more: str) -> RunId:
@@ -204,7 +204,7 @@ def test_nobody_decides_on_a_call_that_was_not_looked_at(served: Served) -> None
     served.do(served.service.waiting(run_id))
     with pytest.raises(UsageError, match="--call call-1"):
         served.turnout("approve", run_id)
-    with pytest.raises(ConflictError, match="another call"):
+    with pytest.raises(ConflictError, match="call call-1, not on call-2"):
         served.turnout("approve", run_id, "--call", "call-2")
     done = served.turnout("reject", run_id, "--call", "call-1", "--note", "Look.", "--json")
     assert json.loads(done.stdout)["state"] == "queued"
@@ -223,6 +223,38 @@ def test_the_key_decides_what_may_be_done(served: Served) -> None:
         served.turnout("cancel", run_id, key="blue-approver")
     with pytest.raises(UsageError, match="--server must be"):
         served.turnout("list", "--server", "ftp://x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key", "code"),
+    [
+        ("runs submit task --repo shop", "red-member", 0),
+        ("runs submit task --repo shop --server ftp://x", "red-member", 2),
+        ("runs submit task --repo shop --label " + "x" * 300, "red-member", 2),
+        ("runs cancel run-0123456789ab", "red-member", 1),
+        ("runs approve RUN --call call-1", "red-approver", 1),
+        ("runs submit task --repo shop", "red-viewer", 3),
+        ("runs approve RUN --call call-1", "red-member", 3),
+        ("runs submit task --repo shop", "nobody", 4),
+        ("runs submit task --repo shop --server http://127.0.0.1:9", "red-member", 4),
+        ("runs submit task --repo nowhere", "red-member", 4),
+        ("runs submit task --repo shop --base nowhere", "red-member", 4),
+        ("review main..nowhere --repo shop", "red-member", 4),
+        ("review nowhere..HEAD --repo shop", "red-member", 4),
+        ("review main..HEAD --repo nowhere", "red-member", 4),
+        ("review main..HEAD", "red-member", 2),
+        ("review main..HEAD --repo shop --model m", "red-member", 2),
+        ("review main..HEAD --repo shop", "red-viewer", 3),
+    ],
+)
+def test_the_exit_codes_are_those_of_the_page(
+    served: Served, arguments: str, key: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever command asks; `turnout review` goes where `turnout runs` goes."""
+    run_id = served.ordered()
+    monkeypatch.setenv("TURNOUT_SERVER", served.url)
+    monkeypatch.setenv("TURNOUT_API_KEY", key)
+    assert run([run_id if word == "RUN" else word for word in arguments.split()]) == code
 
 
 def test_the_slowest_steps_are_those_of_the_record(served: Served) -> None:

@@ -290,8 +290,8 @@ def test_provider_keys_are_told_by_name() -> None:
 def test_a_named_secret_must_be_set() -> None:
     """A gateway is never opened with an empty key."""
     assert secret_named("TEAM_KEY", {"TEAM_KEY": "sesame"}) == "sesame"
-    with pytest.raises(ConfigError, match="TEAM_KEY is not set"):
-        secret_named("TEAM_KEY", {"TEAM_KEY": ""})
+    with pytest.raises(ConfigError, match=r"is not set.*Set TEAM_KEY to the key that callers send"):
+        secret_named("TEAM_KEY", {"TEAM_KEY": ""}, what="the key that callers send")
 
 
 def test_a_pinned_model_reaches_every_step_and_the_endpoint(tmp_path: Path) -> None:

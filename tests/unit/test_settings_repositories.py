@@ -49,7 +49,9 @@ def test_a_repository_is_a_place_or_a_table(tmp_path: Path) -> None:
         ('path = "/a"\ncredential_env = "T"', "no https URL"),
         ('url = "http://a.example.org/a"\ncredential_env = "T"', "no https URL"),
         ('url = "ssh://a.example.org/a"\ncredential_env = "T"', "no https URL"),
-        ('url = "https://me:pw@a.example.org/a"\ncredential_env = "T"', "no https URL"),
+        ('url = "https://me:pw@a.example.org/a"\ncredential_env = "T"', "`credential_env`"),
+        ('url = "https://token@a.example.org/a"', "a user or a password"),
+        ('url = "ssh://me:pw@a.example.org/a"', "a user or a password"),
         ('url = "https://a.example.org/a"\npush = true', "no `credential_env`"),
         ('url = "https://a.example.org/a"\ncredential_env = "a token"', "name of a variable"),
         ('url = "https://a.example.org/a"\npsh = true', "service.repositories.shop.psh"),
@@ -60,6 +62,16 @@ def test_a_repository_that_cannot_be_reached_so_is_refused(tmp_path, table, why)
     with pytest.raises(ConfigError) as refused:
         service(tmp_path, f"[service.repositories.shop]\n{table}\n")
     assert why in f"{refused.value}"
+    assert "pw@" not in f"{refused.value}"
+
+
+def test_a_user_of_ssh_is_no_secret_and_a_place_alone_may_hold_none(tmp_path: Path) -> None:
+    """Everybody on the machine can read what git is told."""
+    place = "ssh://git@git.example.org/shop"
+    text = f'[service.repositories]\nshop = "{place}"\n'
+    assert service(tmp_path, text).repositories.located("shop") == place
+    with pytest.raises(ConfigError, match="a user or a password"):
+        service(tmp_path, text.replace("ssh://git@", "https://me:pw@"))
 
 
 def test_notifications_are_sent_where_their_secret_is_named(tmp_path: Path) -> None:

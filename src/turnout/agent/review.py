@@ -103,7 +103,7 @@ async def review(
     judgement = read_judgement(end.answer) if end.outcome == "answered" else None
     if judgement is None:
         why = end.reason if end.outcome != "answered" else f"It said: {end.answer[:_SAID]}"
-        text = f"The review came to no verdict. {why}"
+        text = f"The review came to no decision. {why}"
         yield Reviewed(may_block, text, decided=False, outcome=end.outcome)
         return
     blocked = may_block and judgement.word == "block"
@@ -134,7 +134,9 @@ def _object_at(text: str, start: int) -> JsonObject:
 
 
 def _judgement(said: JsonObject) -> Judgement | None:
-    word = _WORDS.get(as_text(said.get("verdict")).strip().lower())
+    # Models say either, and an answer of an earlier version may be on record.
+    decision = as_text(said.get("decision")) or as_text(said.get("verdict"))
+    word = _WORDS.get(decision.strip().lower())
     if word is None:
         return None
     notes = [note for each in as_objects(said.get("notes")) if (note := _note(each)) is not None]

@@ -14,7 +14,7 @@ import click
 from turnout.cli.options import config_option, json_option, read_settings, say_json
 from turnout.cli.terminal import safe, takes_colour
 from turnout.core.json import JsonObject
-from turnout.errors import TurnoutError
+from turnout.errors import StoreError, TurnoutError
 from turnout.sandbox.base import Capabilities
 from turnout.settings import Settings
 from turnout.wiring.rooms import ModelSource, examine_models
@@ -110,10 +110,11 @@ async def _models(settings: Settings) -> list[_Check]:
 
 
 async def _forges(settings: Settings) -> list[_Check]:
-    return [
-        _Check(f"forge: {f.name}", f.ok, f.detail, f.mend, needed=False)
-        for f in await examine_forges(settings)
-    ]
+    try:
+        seen = await examine_forges(settings)
+    except StoreError as error:
+        return [_Check("forges", False, error.message, error.mend, needed=False)]
+    return [_Check(f"forge: {f.name}", f.ok, f.detail, f.mend, needed=False) for f in seen]
 
 
 def _reach(settings: Settings) -> _Check:

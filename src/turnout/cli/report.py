@@ -126,7 +126,8 @@ def closing_text(result: RunResult, screen: Screen) -> str:
     """Return what comes after the verdict: the explanation, how the run ended, what it took."""
     ending = f"{_ending(result, screen.server)}\n{_spent(result)}"
     if result.review is not None:
-        ending = f"{safe(review_text(result.review))}\n\n{ending}"
+        alone = result.task.kind == "review"
+        ending = f"{safe(review_text(result.review, alone=alone))}\n\n{ending}"
     explanation = result.explanation.strip()
     return f"{_markdown(explanation, screen)}\n\n{ending}" if explanation else ending
 
@@ -164,9 +165,12 @@ def report_text(report: TestReport) -> str:
     return "passed" if report.ok else f"failed (exit status {report.exit_code})"
 
 
-def review_text(review: Reviewed) -> str:
-    """Return what a review says, a line for each of its notes."""
-    head = "Review, which blocks the change" if review.blocked else "Review"
+def review_text(review: Reviewed, *, alone: bool = False) -> str:
+    """Return what a review says, a line for each of its notes.
+
+    `alone`: it is what the run was for, whose decision is told beside.
+    """
+    head = "Review, which blocks the change" if review.blocked and not alone else "Review"
     notes = [
         f"  {note.path}{'' if note.line is None else f':{note.line}'} {note.level}: {note.text}"
         for note in review.notes
@@ -208,7 +212,9 @@ def _decision_text(result: RunResult, *, colour: bool) -> str:
 
 def _ending(result: RunResult, server: str | None) -> str:
     if result.outcome is not None:
-        return f"Outcome: {result.outcome}. {safe(result.reason)}".strip()
+        # What a review has said stands above.
+        told = result.task.kind == "review" and result.review is not None
+        return f"Outcome: {result.outcome}. {'' if told else safe(result.reason)}".strip()
     newest = result.consents[-1] if result.consents else None
     if newest is None or newest.given is not None:
         return "Outcome: none yet."

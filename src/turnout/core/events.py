@@ -343,7 +343,7 @@ class Reviewed:
     summary: str
     notes: tuple[ReviewNote, ...] = ()
     decided: bool = True
-    """False where the review came to no verdict of its own."""
+    """False where the review came to no decision of its own."""
     decision: ReviewDecision | None = None
     """What it said, whether or not it may block; None where that is not known."""
     outcome: Outcome = "answered"

@@ -95,6 +95,11 @@ class Engine:
         self._strangers = Strangers()
         self._restores = any(d.reasoning_back for d in parts.catalog.deployments)
 
+    @property
+    def writable(self) -> bool:
+        """Whether receipts can be written; while they cannot, no model is asked."""
+        return self._recorder.writable
+
     async def complete(
         self, caller: Caller, request: InferenceRequest, request_id: RequestId
     ) -> Completion:

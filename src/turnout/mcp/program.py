@@ -78,6 +78,8 @@ async def _lines(process: Process) -> AsyncGenerator[bytes, None]:
 
 async def _tell(process: Process, line: bytes) -> None:
     if process.stdin is not None:
+        if process.stdin.is_closing():
+            raise BrokenPipeError("the program takes nothing any more")
         process.stdin.write(line)
         await process.stdin.drain()
 

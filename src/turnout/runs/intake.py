@@ -1,11 +1,12 @@
 """Turns a task into the first event of a run, or says why it cannot be taken in."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from turnout.core.events import Event, LoopEnded, Notice, RunEnded, RunStarted
+from turnout.core.events import Event, LoopEnded, Notice, Reviewed, RunEnded, RunStarted
 from turnout.core.tasks import ReviewAsk, Task
 from turnout.errors import RepositoryError, UsageError
 from turnout.runs.ports import StrategyName
@@ -18,9 +19,10 @@ __all__ = [
     "Compare",
     "Intake",
     "Resolve",
+    "check_diff",
     "compare_nothing",
-    "named_as",
     "take_in",
+    "told_with",
     "without_credentials",
 ]
 
@@ -28,6 +30,9 @@ LARGEST_DIFF: Final = 1 << 20
 """Bytes of a change that is reviewed."""
 NOTHING_SAID: Final = "Review this change."
 """The task of a review where nobody has said what the change is for."""
+
+_CHANGE: Final = re.compile(rb"^(?:diff --git |--- [^\n]*\n\+\+\+ [^\n]*\n@@ )", re.MULTILINE)
+"""How the change of a file begins."""
 
 Resolve = Callable[[str, str], Awaitable[Resolved]]
 """Finds the commit that a revision of a repository stands for."""
@@ -89,14 +94,23 @@ async def _reviewed(
         head = await resolve(task.repository, review.head)
         compared = await compare(task.repository, commit, head.commit)
         review, commit = replace(review, diff=compared.diff), compared.base
-    if not review.diff.strip():
+    check_diff(review.diff)
+    return review, commit
+
+
+def check_diff(diff: bytes) -> None:
+    """Refuse (`UsageError`) what is no diff to review, as far as that is seen without its files."""
+    if not diff.strip():
         raise UsageError("There is nothing to review: the diff is empty.")
-    if len(review.diff) > LARGEST_DIFF:
+    if len(diff) > LARGEST_DIFF:
         raise UsageError(
             f"The diff is larger than {LARGEST_DIFF >> 20} MiB.",
             mend="Have parts of the change reviewed, each for itself.",
         )
-    return review, commit
+    if not _CHANGE.search(diff):
+        raise UsageError(
+            "The diff is none: it changes no file.", mend="Send what `git diff` prints."
+        )
 
 
 def without_credentials(repository: str) -> str:
@@ -107,8 +121,8 @@ def without_credentials(repository: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-def named_as(name: str, place: str) -> Callable[[Event], Event]:
-    """Return what makes events call a repository by its name, not by where it is on this machine.
+def told_with(hide: Callable[[str], str]) -> Callable[[Event], Event]:
+    """Return what makes events call things by their names, not by where they are on this machine.
 
     Those are changed that hold words of ours: what a model or a command saw names no such place.
     """
@@ -116,9 +130,11 @@ def named_as(name: str, place: str) -> Callable[[Event], Event]:
     def told(event: Event) -> Event:
         match event:
             case RunEnded() | LoopEnded():
-                return replace(event, reason=event.reason.replace(place, name))
+                return replace(event, reason=hide(event.reason))
+            case Reviewed(decided=False):
+                return replace(event, summary=hide(event.summary))
             case Notice():
-                return replace(event, text=event.text.replace(place, name))
+                return replace(event, text=hide(event.text))
             case _:
                 return event
 

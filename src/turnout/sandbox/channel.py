@@ -184,7 +184,9 @@ class Channel:
             raise SandboxDiedError(self._dead.message, mend=self._dead.mend)
 
     def _post(self, kind: int, call_id: int, payload: bytes) -> None:
-        self._writer.write(wire.HEADER.pack(len(payload) + 5, kind, call_id) + payload)
+        # uvloop's transports raise a RuntimeError once they are closed; `drain` tells that itself.
+        if not self._writer.is_closing():
+            self._writer.write(wire.HEADER.pack(len(payload) + 5, kind, call_id) + payload)
 
     async def _send(self, call: Call, kind: int, payload: bytes) -> None:
         self._check()

@@ -25,7 +25,11 @@ _REMOTE_TIMEOUT = 30.0
 _HISTORY_TIMEOUT = 300.0
 _FULL_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORT_NAME = re.compile(r"[0-9a-f]{4,39}")
+_PUBLIC = re.compile(r"(?P<name>(?:[^~^:@\s]|@(?!\{))+)(?P<steps>(?:[~^][0-9]*)*)")
+"""A branch, a tag or a commit, and how many commits before it."""
+_PUBLIC_REFS: Final = ("refs/tags/", "refs/heads/")
 _FILTER = re.compile(rb"filter\..*\.(?:clean|smudge|process)", re.DOTALL)
+_REDIRECT = re.compile(r"error: 30[1-8]\b")
 _REFUSALS = (
     "authentication failed",
     "could not read username",
@@ -53,27 +57,32 @@ class Resolved:
     """What the user should know, one sentence each."""
 
 
-async def resolve(repository: str, base: str, access: Access | None = None) -> Resolved:
+async def resolve(
+    repository: str, base: str, access: Access | None = None, *, public: bool = False
+) -> Resolved:
     """Find the commit that `base` names in a repository.
 
     `repository` is a path (also within a checkout) or a URL; `base` any revision: a branch, a
-    tag, a full or short object name. `RepositoryError` names the mend. Never asks for a password.
+    tag, a full or short object name. `public`, for whoever may not read this machine's files, takes
+    commits of HEAD, of branches and of tags alone (no stash, no reflog, nothing dropped), and does
+    not look at the files of a checkout. `RepositoryError` names the mend. Never asks for a
+    password.
     """
     source = await locate(repository, access)
     if not base or not base.isprintable() or base.startswith("-"):
         raise RepositoryError(f"`{base!r}` names no commit.", mend="Name a branch, tag or commit.")
     if source.local:
-        return await _resolve_local(source, base)
-    return Resolved(await _resolve_remote(source, base))
+        return await _resolve_local(source, base, public=public)
+    return Resolved(await _resolve_remote(source, base, public=public))
 
 
 async def check_base(source: Source, base: str, *, shown: str) -> None:
-    """Refuse (`RepositoryError`) a base that names no commit of a local repository.
+    """Refuse (`RepositoryError`) a base that names no public commit of a local repository.
 
     Other repositories are not looked at. People read of the repository as `shown`.
     """
-    if source.local and await _commit(source.url, base) is None:
-        raise await _unknown(source.url, shown, base)
+    if source.local and await _public_commit(source.url, base) is None:
+        raise await _unknown_public(source.url, shown, base)
 
 
 async def is_tracked(file: Path) -> bool:
@@ -88,17 +97,18 @@ async def is_tracked(file: Path) -> bool:
     return (await git_here(asked, timeout=_LOCAL_TIMEOUT)).ok
 
 
-async def _resolve_local(source: Source, base: str) -> Resolved:
-    commit = await _commit(source.url, base)
+async def _resolve_local(source: Source, base: str, *, public: bool) -> Resolved:
+    find, unknown = (_public_commit, _unknown_public) if public else (_commit, _unknown)
+    commit = await find(source.url, base)
     if commit is None:
-        raise await _unknown(source.url, source.shown, base)
+        raise await unknown(source.url, source.shown, base)
     warnings = []
     asked = ["--git-dir", source.url, "rev-parse", "--is-shallow-repository"]
     shallow = await git_here(asked, timeout=_LOCAL_TIMEOUT)
     if shallow.stdout.strip() == b"true":
         warnings.append("The repository is shallow: the workspace knows only part of its history.")
     dirty: tuple[str, ...] = ()
-    if source.work_tree is not None:
+    if source.work_tree is not None and not public:
         if await _has_filters(source):
             warnings.append(
                 "The repository configures content filters, which are not run: "
@@ -119,6 +129,46 @@ async def _commit(git_dir: str, base: str) -> str | None:
     return name if done.ok and _FULL_NAME.fullmatch(name) else None
 
 
+async def _public_commit(git_dir: str, base: str) -> str | None:
+    """Return the commit of a base that HEAD, a branch or a tag leads to.
+
+    Git's own search would also look into reflogs, remotes and whatever was left behind.
+    """
+    parts = _PUBLIC.fullmatch(base)
+    if parts is None:
+        return None
+    name, steps = parts["name"], parts["steps"]
+    found = None if _FULL_NAME.fullmatch(name) else await _public_ref(git_dir, name)
+    if found is None and (_FULL_NAME.fullmatch(name) or _SHORT_NAME.fullmatch(name)):
+        found = await _commit(git_dir, name)
+        if found is not None and not await _is_public(git_dir, found):
+            return None
+    return None if found is None else await _commit(git_dir, f"{found}{steps}")
+
+
+async def _public_ref(git_dir: str, name: str) -> str | None:
+    for full in _public_names(name):
+        asked = ["--git-dir", git_dir, "show-ref", "--verify", "--hash", "--", full]
+        found = (await git_here(asked, timeout=_LOCAL_TIMEOUT)).stdout.decode().strip()
+        if _FULL_NAME.fullmatch(found):
+            return found
+    return None
+
+
+def _public_names(name: str) -> list[str]:
+    if name == "HEAD" or name.startswith(_PUBLIC_REFS):
+        return [name]
+    return [f"{start}{name}" for start in _PUBLIC_REFS]
+
+
+async def _is_public(git_dir: str, commit: str) -> bool:
+    head = await _public_ref(git_dir, "HEAD")
+    tips = [*([head] if head else []), "--branches", "--tags"]
+    asked = ["--git-dir", git_dir, "rev-list", "--max-count=1", commit, "--not", *tips]
+    done = await git_here(asked, timeout=_LOCAL_TIMEOUT)
+    return done.ok and not done.stdout.strip()
+
+
 async def _has_filters(source: Source) -> bool:
     """Say whether a filter may be configured; git's own search passes over names of odd bytes."""
     asked = ["config", "--list", "--name-only", "-z"]
@@ -137,10 +187,21 @@ async def _dirty(work_tree: Path) -> tuple[str, ...] | None:
     return tuple(bytes_to_text(path) for path in entries[:_MOST_DIRTY])
 
 
-async def _unknown(git_dir: str, shown: str, base: str) -> RepositoryError:
-    asked = ["for-each-ref", f"--count={_MOST_REFS}", "--format=%(refname:short)"]
+async def _unknown_public(git_dir: str, shown: str, base: str) -> RepositoryError:
+    names = await _names(git_dir, *_PUBLIC_REFS)
+    if not names and await _public_ref(git_dir, "HEAD") is None:
+        return _empty(shown)
+    return _not_there(shown, base, names)
+
+
+async def _names(git_dir: str, *under: str) -> list[str]:
+    asked = ["for-each-ref", f"--count={_MOST_REFS}", "--format=%(refname:short)", *under]
     done = await git_here(["--git-dir", git_dir, *asked], timeout=_LOCAL_TIMEOUT)
-    names = done.stdout.decode(errors="backslashreplace").split()
+    return done.stdout.decode(errors="backslashreplace").split()
+
+
+async def _unknown(git_dir: str, shown: str, base: str) -> RepositoryError:
+    names = await _names(git_dir)
     if not names and await _commit(git_dir, "HEAD") is None:
         return _empty(shown)
     if what := await _other(git_dir, base):
@@ -182,33 +243,37 @@ def _some(names: Iterable[str]) -> str:
     return f"It has: {listed}." if listed else ""
 
 
-async def _resolve_remote(source: Source, base: str) -> str:
-    patterns = ["HEAD", base, f"refs/heads/{base}", f"refs/tags/{base}", f"refs/tags/{base}^{{}}"]
-    asked = ["ls-remote", "--", source.url, *patterns]
-    done = await git_remote(asked, timeout=_REMOTE_TIMEOUT, access=source.access)
+async def _resolve_remote(source: Source, base: str, *, public: bool) -> str:
+    whole = _FULL_NAME.fullmatch(base) is not None
+    named = [f"refs/tags/{base}^{{}}", f"refs/tags/{base}", f"refs/heads/{base}", base]
+    patterns = ["refs/heads/*", "refs/tags/*"] if whole else named
+    asked = ["ls-remote", "--", source.url, "HEAD", *patterns]
+    done = await git_remote(asked, url=source.url, timeout=_REMOTE_TIMEOUT, access=source.access)
     if not done.ok:
         raise _unreachable(source, done)
     refs = {}
     for line in done.stdout.decode(errors="backslashreplace").splitlines():
         commit, _, name = line.partition("\t")
-        refs[name] = commit
-    if _FULL_NAME.fullmatch(base):
+        if not public or name == "HEAD" or name.startswith(_PUBLIC_REFS):
+            refs[name] = commit
+    if whole and (not public or base in refs.values()):
         return base
-    wanted = [f"refs/tags/{base}^{{}}", f"refs/tags/{base}", f"refs/heads/{base}", base]
-    for name in wanted:
+    for name in () if whole else named:
         if _FULL_NAME.fullmatch(refs.get(name, "")):
             return refs[name]
     return await _search_remote(source, base)
 
 
 async def _search_remote(source: Source, base: str) -> str:
-    """Look a revision up that the server does not know by name, such as a short object name."""
+    """Look a revision up in the branches and tags of a server, such as a short object name."""
     with TemporaryDirectory(prefix="turnout-refs-") as folder:
         await git_here(["init", "--quiet", "--bare", "--template=", folder], timeout=20)
         fetch = ["fetch", "--quiet", "--no-tags", "--filter=tree:0", "--", source.url]
         wanted = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"]
         asked = ["--git-dir", folder, *fetch, *wanted]
-        done = await git_remote(asked, timeout=_HISTORY_TIMEOUT, access=source.access)
+        done = await git_remote(
+            asked, url=source.url, timeout=_HISTORY_TIMEOUT, access=source.access
+        )
         if not done.ok:
             raise _unreachable(source, done)
         commit = await _commit(folder, base)
@@ -223,6 +288,11 @@ def _unreachable(source: Source, done: Finished) -> RepositoryError:
             f"{source.shown} did not answer in time.", mend="Check the URL and the network."
         )
     said = done.stderr.lower()
+    if _REDIRECT.search(said):
+        return RepositoryError(
+            f"{source.shown} leads to another URL, which is not followed.",
+            mend="Name the URL that it leads to.",
+        )
     if any(word in said for word in _REFUSALS):
         return RepositoryError(
             f"{source.shown} cannot be read without credentials.",

@@ -254,6 +254,7 @@ def _retention(table: RetentionTable) -> Retention:
             events=age(table.events),
             audit=age(table.audit),
             conversations=timedelta(days=table.conversations),
+            workspaces=timedelta(days=table.workspaces),
         )
     except OverflowError as error:
         raise ConfigError(

@@ -142,12 +142,17 @@ def endpoint_present(environment: Mapping[str, str] | None = None) -> Endpoint |
     return _endpoint(os.environ if environment is None else environment)
 
 
-def secret_named(variable: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return the value of a variable that the user named; `ConfigError` where it is not set."""
+def secret_named(
+    variable: str, environment: Mapping[str, str] | None = None, *, what: str = "the key"
+) -> str:
+    """Return the value of a variable that the user named; `ConfigError` where it is not set.
+
+    `what` says in the error what the variable is to hold.
+    """
     value = _key(os.environ if environment is None else environment, variable)
     if not value:
         raise ConfigError(
-            f"The environment variable {variable} is not set.", mend=f"Set {variable} to the key."
+            f"The environment variable {variable} is not set.", mend=f"Set {variable} to {what}."
         )
     return value
 

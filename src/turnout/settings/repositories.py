@@ -36,6 +36,7 @@ def _place(name: str, table: RepositoryTable) -> str:
     if (table.url is None) == (table.path is None):
         raise ConfigError(f"`service.repositories.{name}` takes either a `url` or a `path`.")
     if table.url is not None and "://" in table.url:
+        _check_login(name, table.url)
         return table.url
     place = table.path or table.url or ""
     if table.url is not None or not Path(place).is_absolute():
@@ -43,6 +44,17 @@ def _place(name: str, table: RepositoryTable) -> str:
             f"`service.repositories.{name}` is {place!r}.", mend="Write an absolute path or a URL."
         )
     return str(Path(place).resolve())
+
+
+def _check_login(name: str, url: str) -> None:
+    """Refuse (`ConfigError`) a secret in a URL: everybody on the machine reads git's arguments."""
+    parts = urlsplit(url)
+    login = parts.netloc.rpartition("@")[0]
+    if ":" in login or (login and parts.scheme in ("https", "http")):
+        raise ConfigError(
+            f"The URL of `service.repositories.{name}` holds a user or a password.",
+            mend="Leave them out, and name the variable that holds a token: `credential_env`.",
+        )
 
 
 def _access(name: str, table: RepositoryTable) -> RepositoryAccess:

@@ -183,6 +183,7 @@ class RetentionTable(Table):
     events: Rate | None = None
     audit: Rate | None = None
     conversations: Rate = 30.0
+    workspaces: Annotated[float, Field(ge=2)] = 30.0
 
 
 class ForgeTable(Table):

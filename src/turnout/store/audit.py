@@ -1,6 +1,7 @@
 """Who changed what, in the order in which it was done."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import RowMapping, Select, insert, select
@@ -41,6 +42,13 @@ class AuditStore:
         )
         lines = tuple(map(_line, rows[:limit]))
         return AuditPage(lines, lines[-1].number if len(rows) > limit else None)
+
+    async def actions(self) -> Sequence[str]:
+        """Return the kinds of changes that are on record, by name."""
+        statement = select(audit.c.action).distinct().order_by(audit.c.action)
+        return await self._database.read(
+            lambda connection: connection.execute(statement).scalars().all()
+        )
 
 
 def _filtered(wanted: AuditFilter) -> Select[Any]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from sqlalchemy import URL, Connection, Engine, Table, case, create_engine, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, OperationalError
 
 from turnout.errors import ConfigError, MissingExtraError, StoreError
 
@@ -184,7 +184,20 @@ def explain(error: Exception, engine: Engine) -> StoreError:
     for start, (wrong, mend) in _SQLITE_ERRORS.items():
         if code.startswith(start):
             return StoreError(f"The database {place} {wrong}.", mend=mend)
-    return StoreError(f"The database {place} failed: {cause}.")
+    said = " ".join(str(cause).split()).rstrip(".?")
+    # What fails before there is a connection has no state.
+    state = getattr(cause, "sqlstate", None) or "08"
+    if isinstance(error, OperationalError) and state.startswith(_AWAY_STATES):
+        return StoreError(f"The database {place} cannot be used: {said}.", mend=_AWAY)
+    return StoreError(f"The database {place} failed: {said}.")
+
+
+_AWAY_STATES = ("08", "28", "3D", "57P")
+"""No connection, no entry, no such database, shutting down."""
+_AWAY = (
+    "Check that its server runs and that TURNOUT_DATABASE names it; one that does not exist is "
+    "made with `createdb NAME`."
+)
 
 
 _SQLITE_ERRORS = {

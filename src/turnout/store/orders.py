@@ -148,6 +148,13 @@ class OrdersStore:
 
         return await self._database.write(work)
 
+    async def made(self, project: str, once: Once) -> OrderedRun | None:
+        """Return the run that a key of a project stands for; None: it has made none yet.
+
+        `ConflictError` where it stands for another request.
+        """
+        return await self._database.read(lambda connection: _made_by(connection, project, once))
+
     async def get(self, project: str, run_id: RunId) -> OrderedRun:
         """Return a project's run; `NotFoundError` where it has none of that id."""
         return await self._database.read(lambda connection: one(connection, run_id, project))
@@ -219,7 +226,8 @@ class OrdersStore:
             if run.state != "waiting" or asked is None:
                 raise ConflictError(f"Run {run_id} waits for no decision.")
             if answer.call_id not in {None, asked.call.id}:
-                raise ConflictError(f"Run {run_id} waits for a decision on another call.")
+                said = f"waits for a decision on call {asked.call.id}, not on {answer.call_id}"
+                raise ConflictError(f"Run {run_id} {said}.")
             note = self._redactor.text(answer.note)
             given = ApprovalGiven(asked.step, asked.call.id, answer.allowed, answer.by, note)
             (entry,) = append_events(connection, run_id, run.epoch, (given,), at)

@@ -11,16 +11,18 @@ from sqlalchemy.exc import IntegrityError
 from turnout.core.events import (
     Entry,
     Event,
+    ReviewDecision,
     RunEnded,
     RunStarted,
     VerdictGiven,
     decode_event,
     encode_event,
 )
-from turnout.core.govern.happenings import run_ended
+from turnout.core.govern.happenings import decision_of, run_ended
 from turnout.core.ids import RunId
 from turnout.core.runs import RunRow
 from turnout.core.secrecy.redactor import Redactor
+from turnout.core.service.orders import OrderedRun
 from turnout.errors import NotFoundError, StaleEpochError, StoreError
 from turnout.store.columns import EscapedText
 from turnout.store.database import Database
@@ -51,11 +53,21 @@ _END_ORDER = (
     .where(orders.c.run_id == bindparam("run"))
     .values(state="ended", worker="", waits=None)
 )
+_ENDED = select(runs.c.run_id).where(
+    runs.c.ended_at.is_not(None), runs.c.run_id.in_(bindparam("runs", expanding=True))
+)
 _ENTRIES = (
     select(events.c.seq, events.c.at, events.c.payload)
     .where(events.c.run_id == bindparam("run"), events.c.seq > bindparam("after"))
     .order_by(events.c.seq)
 )
+_LAST_PAYLOADS = (
+    select(events.c.payload)
+    .where(events.c.run_id == bindparam("run"))
+    .order_by(events.c.seq.desc())
+    .limit(10)
+)
+"""A review stands just before the end."""
 _ROWS = select(runs, orders.c.state).select_from(runs.outerjoin(orders))
 _ROW = _ROWS.where(runs.c.run_id == bindparam("run"))
 _NEWEST = (
@@ -149,6 +161,14 @@ class RecordStore:
         rows = await self._database.read(work)
         return tuple(Entry(run_id, row["seq"], row["at"], _decode(run_id, row)) for row in rows)
 
+    async def ended(self, run_ids: Sequence[RunId]) -> Sequence[RunId]:
+        """Return those of some hundreds of runs that have ended."""
+        asked = {"runs": run_ids}
+        found = await self._database.read(
+            lambda connection: connection.scalars(_ENDED, asked).all()
+        )
+        return tuple(map(RunId, found))
+
     async def rows(self, *, limit: int = 50) -> Sequence[RunRow]:
         """Return the newest runs first."""
         asked = {"limit": limit}
@@ -196,8 +216,17 @@ def append_events(
     connection.execute(_APPEND, rows if len(rows) > 1 else rows[0])
     note_use(connection, entries)
     if "ended_at" in changes and connection.execute(_END_ORDER, {"run": run_id}).rowcount:
-        record(connection, (run_ended(at, one(connection, run_id)),))
+        run = one(connection, run_id)
+        record(connection, (run_ended(at, run, _decision(connection, run)),))
     return entries
+
+
+def _decision(connection: Connection, run: OrderedRun) -> ReviewDecision | None:
+    """Return what a review that ends has come to; None for runs of another kind."""
+    if run.order.task.review is None:
+        return None
+    payloads = connection.scalars(_LAST_PAYLOADS, {"run": run.run_id}).all()
+    return decision_of(map(decode_event, reversed(payloads)))
 
 
 def _refusal(run: RowMapping, epoch: int) -> StoreError:

@@ -22,6 +22,7 @@ from turnout.store.schema import (
     metadata,
     notifications,
     orders,
+    publications,
     receipts,
     runs,
 )
@@ -37,11 +38,15 @@ _OF_RUNS: Final = tuple(
     table for table in reversed(metadata.sorted_tables) if table is not runs and "run_id" in table.c
 )
 """Whatever is kept of a run; what depends on others of these first."""
+_UNTOLD = exists().where(notifications.c.run_id == runs.c.run_id)
+_UNPUBLISHED = exists().where(publications.c.run_id == runs.c.run_id, publications.c.state == "due")
 _NEWEST = select(func.max(events.c.at)).where(events.c.run_id == runs.c.run_id).scalar_subquery()
 _OVER = (
     select(runs.c.run_id)
     .select_from(runs.outerjoin(orders))
     .where(
+        ~_UNTOLD,
+        ~_UNPUBLISHED,
         (runs.c.ended_at < bindparam("before"))
         # One that a command left when it was killed: it goes on with none.
         | (
@@ -49,7 +54,7 @@ _OVER = (
             & orders.c.run_id.is_(None)
             & (runs.c.started_at < bindparam("before"))
             & (bindparam("before") > _NEWEST)
-        )
+        ),
     )
     .order_by(runs.c.number)
     .limit(_ROWS)
@@ -57,7 +62,7 @@ _OVER = (
 
 
 class RetentionStore:
-    """Forgets by age; what is under way is never touched."""
+    """Forgets by age; what is under way, or is still to be told or published, is never touched."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database

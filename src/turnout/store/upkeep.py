@@ -69,7 +69,9 @@ def copy_database(source: Path, target: Path) -> int:
     taken.
     """
     if not source.is_file():
-        raise StoreError(f"There is no database {source}.")
+        raise StoreError(
+            f"There is no database {source}.", mend="Set TURNOUT_HOME to the folder that holds it."
+        )
     made = target.with_name(f".{target.name}-{token_hex(4)}")
     try:
         os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -87,8 +89,16 @@ def copy_database(source: Path, target: Path) -> int:
         return target.stat().st_size
     except FileExistsError as error:
         raise StoreError(f"{target} is there already.", mend="Name another file.") from error
+    except FileNotFoundError as error:
+        folder = target.absolute().parent
+        raise StoreError(
+            f"There is no folder {folder}.", mend=f"Make it first: mkdir -p {quote(str(folder))}"
+        ) from error
     except OSError as error:
-        raise StoreError(f"{target} cannot be written: {error.strerror}.") from error
+        raise StoreError(
+            f"{target} cannot be written: {error.strerror}.",
+            mend="Name a file in a folder that you can write, with room for the copy.",
+        ) from error
     except sqlite3.Error as error:
         raise StoreError(f"The database {source} cannot be copied: {error}.") from error
     finally:

@@ -37,7 +37,7 @@ _TRIES: Final = 8
 """Times in a row that a stream may break, or cannot be opened, before it is given up."""
 _PAUSE: Final = 0.25
 _CONNECT: Final = 10.0
-_PLACE: Final = frozenset({"repo", "base"})
+_PLACE: Final = frozenset({"repo", "base", "head"})
 """Fields of an order that say where it is to be worked on."""
 
 

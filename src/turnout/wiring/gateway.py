@@ -205,7 +205,11 @@ def app_of(
         *response_routes(ResponsesStore(site.database), authenticate, RESPONSES),
         *counting_routes(engine, authenticate, MESSAGES),
     ]
-    return build_app(engine, authenticate, HEARD, routes=routes, admin=admin, ready=ready)
+
+    def can_serve() -> bool:
+        return engine.writable and ready()
+
+    return build_app(engine, authenticate, HEARD, routes=routes, admin=admin, ready=can_serve)
 
 
 async def _measures(ground: Ground, settled: Settled, notices: Notices) -> Measures:

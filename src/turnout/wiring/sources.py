@@ -9,9 +9,10 @@ from turnout.agent.base import AgentConfig
 from turnout.core.ids import ProviderName
 from turnout.core.inference import Objective
 from turnout.core.json import JsonObject
+from turnout.core.money import Micros
 from turnout.core.policies import Policy
 from turnout.errors import ConfigError, ModelUnavailableError
-from turnout.gateway.catalog import Catalog, Provider, ToolSupport
+from turnout.gateway.catalog import Catalog, Deployment, Provider, ToolSupport
 from turnout.gateway.config.catalog_file import parse_catalog
 from turnout.gateway.config.policy_file import check_models
 from turnout.gateway.config.tables import close_match
@@ -32,6 +33,7 @@ __all__ = [
     "check_counted",
     "check_keys",
     "check_names",
+    "check_priced",
     "check_reviewer",
     "choose",
     "known_catalog",
@@ -119,18 +121,40 @@ def check_counted(config: AgentConfig, policy: Policy, catalog: Catalog) -> None
     """
     if config.max_spend is None or policy.allow_unpriced:
         return
-    asked = {step.model for step in (*config.steps.values(), *config.tool_steps.values())}
-    dark = [
-        d.id
-        for d in catalog.deployments
-        if d.price is None
-        and ("auto" in asked or asked & {d.model, d.id})
-        and outside(policy.pool, d, catalog.providers[d.provider]) is None
-        and (policy.provider_keys or not catalog.providers[d.provider].unset_key)
-    ]
+    dark = [d.id for d in _asked(config, policy, catalog) if d.price is None]
     if dark:
         said = f"The run has a cap on spend, and the price of {', '.join(dark)} is unknown"
         raise ModelUnavailableError(f"{said}: its calls could not be counted.", mend=PRICE_MEND)
+
+
+def check_priced(
+    config: AgentConfig, policy: Policy, catalog: Catalog, per_day: Micros | None
+) -> None:
+    """Raise `ModelUnavailableError` where a cap of the policy or key keeps all models from a run.
+
+    `per_day` is what the key may spend in a day.
+    """
+    capped = per_day is not None or policy.session.max_spend is not None
+    if not capped or policy.allow_unpriced:
+        return
+    asked = _asked(config, policy, catalog)
+    if asked and all(d.price is None for d in asked):
+        names = ", ".join(d.id for d in asked)
+        whose = "The policy" if per_day is None else "The key"
+        said = f"{whose} has a cap on spend, and the price of {names} is unknown"
+        raise ModelUnavailableError(f"{said}: no model may serve.", mend=PRICE_MEND)
+
+
+def _asked(config: AgentConfig, policy: Policy, catalog: Catalog) -> list[Deployment]:
+    """Return what the steps of a run may be served by, as far as settings tell."""
+    asked = {step.model for step in (*config.steps.values(), *config.tool_steps.values())}
+    return [
+        d
+        for d in catalog.deployments
+        if ("auto" in asked or asked & {d.model, d.id})
+        and outside(policy.pool, d, catalog.providers[d.provider]) is None
+        and (policy.provider_keys or not catalog.providers[d.provider].unset_key)
+    ]
 
 
 def choose(
@@ -146,7 +170,7 @@ def choose(
 
 
 def check_reviewer(settings: Settings, catalog: Catalog, evidence: Snapshot) -> str:
-    """Return a warning where the model that would review can come to no verdict; empty: it can.
+    """Return a warning where the model that would review can come to no decision; empty: it can.
 
     `ConfigError` where nothing could ever pass for that.
     """
@@ -158,7 +182,7 @@ def check_reviewer(settings: Settings, catalog: Catalog, evidence: Snapshot) -> 
             return ""
     except ModelUnavailableError:
         pass
-    told = "A review reads with tools, and no model here can call them: it comes to no verdict."
+    told = "A review reads with tools, and no model here can call them: it comes to no decision."
     if settings.agent.review == "block":
         raise ConfigError(
             f"{told} With `review` set to `block` nothing would pass.",

@@ -4,13 +4,14 @@ import logging
 import os
 import pwd
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from turnout.core.clock import Clock, SystemClock
+from turnout.core.service.discretion import discreet
 from turnout.core.service.retention import Forgotten, Retention
 from turnout.errors import StoreError, UnfitError
 from turnout.runs.record import RunRecords
@@ -30,6 +31,7 @@ from turnout.store.turns import TurnsStore
 __all__ = [
     "DATABASE",
     "database_of",
+    "discreet_of",
     "forget_old",
     "hand_of",
     "keep_house",
@@ -61,6 +63,18 @@ def state_folder_of(settings: Settings) -> Path:
             mend="Set TURNOUT_HOME to a folder that you can write.",
         ) from error
     return home
+
+
+def discreet_of(settings: Settings) -> Callable[[str], str]:
+    """Return what takes places of this machine out of texts that others read."""
+    home, state = Path.home(), settings.home
+    names = {
+        str(home): "~",
+        str(state): "the state folder",
+        str(state.resolve()): "the state folder",
+    }
+    named = settings.service.repositories.named
+    return discreet(names | {place: name for name, place in named.items()})
 
 
 def database_of(settings: Settings) -> Path | str:

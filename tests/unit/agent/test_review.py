@@ -16,7 +16,7 @@ from turnout.testing.sandbox import ScriptedSandbox
 from turnout.testing.turns import Call, Refusal, Turn
 
 NOTE = {"path": "a.py", "line": 3, "text": "Off by one.", "blocks": True}
-BLOCK = json.dumps({"verdict": "block", "summary": "It breaks.", "notes": [NOTE]})
+BLOCK = json.dumps({"decision": "block", "summary": "It breaks.", "notes": [NOTE]})
 READ = ReviewNote("a.py", 3, "Off by one.", True)
 
 
@@ -69,14 +69,14 @@ async def test_a_review_that_may_only_annotate_blocks_nothing() -> None:
 @pytest.mark.parametrize(
     "turn", [Turn("Looks good to me."), Refusal(status=503, code="upstream", message="Down.")]
 )
-async def test_a_review_without_a_verdict_passes_only_where_it_could_not_block(
+async def test_a_review_without_a_decision_passes_only_where_it_could_not_block(
     turn: Turn | Refusal, mode: str, *, blocked: bool
 ) -> None:
     """Prose, or no answer at all."""
     last = (await reviewed(ScriptedModelClient(turn), mode))[-1]
     assert isinstance(last, Reviewed)
     assert (last.blocked, last.decided) == (blocked, False)
-    assert "no verdict" in last.summary
+    assert "no decision" in last.summary
 
 
 @pytest.mark.parametrize(

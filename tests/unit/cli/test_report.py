@@ -225,3 +225,15 @@ def test_a_review_ends_with_its_decision(review, outcome, code, said) -> None:
     run = replace(run, review=review, task=replace(run.task, review=ReviewAsk(b"x")))
     assert exit_code(run) == code
     assert judged_text(run, Screen()) == said
+
+
+def test_what_a_review_says_is_told_once() -> None:
+    """The decision stands above it, and how the run ended says it not again."""
+    review = Reviewed(True, "It came to no decision. It said: LGTM", decided=False)
+    run = replace(ended(None, "answered", None), review=review, reason=review.summary)
+    run = replace(run, task=replace(run.task, review=ReviewAsk(b"x")))
+    shown = f"{judged_text(run, Screen())}\n\n{closing_text(run, Screen())}"
+    assert shown.startswith(
+        "Decision: none.\n\nReview: It came to no decision. It said: LGTM\n\nOutcome: answered.\n"
+    )
+    assert shown.count("LGTM") == 1

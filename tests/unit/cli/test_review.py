@@ -14,13 +14,18 @@ from turnout.cli.main import run
         (("a..b", "--base", "c"), "has its own base"),
         (("a..b", "--server", "http://127.0.0.1:9"), "No repository is named"),
         (("a..b", "--server", "nowhere", "--repo", "shop"), "must be an http"),
+        (("a..b", "--server", "http://h", "--repo", "shop", "--model", "m"), "what --model says"),
         ((), "Missing argument 'DIFF'"),
     ],
 )
 def test_what_cannot_be_reviewed_is_wrong_usage(
-    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """2, and what to do."""
+    monkeypatch.delenv("TURNOUT_SERVER", raising=False)
     assert run(["review", *arguments, "--json"]) == 2
     error = json.loads(capsys.readouterr().out)["error"]
     assert said in error["message"]

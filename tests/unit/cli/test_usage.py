@@ -167,12 +167,16 @@ def test_days_are_in_their_order():
 
 
 def test_what_sandboxes_took_is_told_below_the_table():
-    """In hours and with its price; nothing where no run was worked on."""
+    """In a unit that suits it and with its price; nothing where no run was worked on."""
     query = UsageQuery(by=("model",))
     machines = MachineFigures(3, 5_400.0, 1_024 * 7_200.0, 1 << 30, Micros(1_250_000))
     report = UsageReport((), UsageFigures(requests=1), 0, machines)
     said = usage_text(query, report, width=None)
     wanted = "Sandboxes of runs: 1.50 CPU hours, 2.00 GiB hours of memory, $1.25."
+    assert said.splitlines()[-1] == wanted
+    few = MachineFigures(1, 4.21, 1_024 * 90.0, 1 << 30, Micros(265))
+    said = usage_text(query, replace(report, machines=few), width=None)
+    wanted = "Sandboxes of runs: 4.21 CPU seconds, 1.5 GiB minutes of memory, $0.000265."
     assert said.splitlines()[-1] == wanted
     assert "Sandboxes" not in usage_text(query, replace(report, machines=MachineFigures()), width=9)
 

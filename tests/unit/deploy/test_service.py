@@ -194,3 +194,43 @@ def test_no_secret_is_written_into_a_file() -> None:
             assert ("valueFrom" in one) == (one["name"] != "TURNOUT_GATEWAY")
     password = COMPOSE["services"]["database"]["environment"]["POSTGRES_PASSWORD"]
     assert password.startswith("${TURNOUT_DB_PASSWORD:?")
+
+
+def test_the_recipes_make_the_keys_between_the_front_and_the_workers() -> None:
+    """The front is shut until then; a worker without its key ends."""
+    composed = (SERVICE / "README.md").read_text()
+    manifests = (ROOT / "deploy/kubernetes/README.md").read_text()
+    for page, steps in (
+        (composed, ("up --detach database front", "keys create workers", "up --detach\n")),
+        (manifests, ("rollout status deploy/turnout-front", "keys create workers", "restart")),
+    ):
+        places = [page.index(step) for step in steps]
+        assert places == sorted(places)
+        assert "turnout keys create workers --role worker" in page
+        assert "turnout keys create me --role approver" in page
+
+
+def test_one_container_is_given_what_the_workers_of_compose_are() -> None:
+    """The same leave for its sandboxes, the same port, a longer patience than its calls have."""
+    page = (SERVICE / "README.md").read_text()
+    (line,) = re.findall(r"^podman run (.+?[^\\])\n", page, re.MULTILINE | re.DOTALL)
+    leave = COMPOSE["services"]["worker"]["security_opt"]
+    assert re.findall(r"--security-opt (\S+)", line) == leave
+    assert re.findall(r"-p (\S+)", line) == COMPOSE["services"]["front"]["ports"]
+    (patience,) = re.findall(r"--stop-timeout (\d+)", line)
+    assert int(patience) >= Pace().grace + 10
+
+
+def test_the_pages_lead_to_every_unit() -> None:
+    """Each says what must be there before it starts."""
+    page = (ROOT / "docs/howto/deploy.md").read_text()
+    for path in UNITS:
+        assert f"(../../deploy/systemd/{path.name})" in page
+        assert "/etc/turnout/turnout.toml must be there" in path.read_text()
+    set_there = unit(ROOT / "deploy/systemd/turnout.service")
+    for said in (
+        f"-E {set_there['Environment'][0]} ",
+        f"-p EnvironmentFile={set_there['EnvironmentFile'][0]} ",
+        f"-p User={set_there['User'][0]} ",
+    ):
+        assert said in page

@@ -88,12 +88,15 @@ class SlowReceipts(MemoryReceiptsStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked, self.go = asyncio.Event(), asyncio.Event()
+        self.asked, self.go, self.fails = asyncio.Event(), asyncio.Event(), 0
 
     async def add(self, receipt: Receipt) -> None:
-        """Wait for `go`, then write."""
+        """Wait for `go`, then write, or fail as often as told to."""
         self.asked.set()
         await self.go.wait()
+        if self.fails:
+            self.fails -= 1
+            raise StoreError("The disk is full.")
         await super().add(receipt)
 
 
@@ -169,8 +172,50 @@ async def test_a_receipt_that_cannot_be_written_fails_the_request() -> None:
         await rig.engine.complete(CALLER, PLAIN_REQUEST, ID)
 
 
+async def test_a_paid_receipt_is_written_when_there_is_room_again() -> None:
+    """Once; until then nothing is ready, and what cost nothing is not kept."""
+    receipts = BrokenReceipts()
+    rig = Rig(receipts=receipts)
+    for n in range(3):
+        with pytest.raises(StoreError):
+            await rig.engine.complete(CALLER, PLAIN_REQUEST, RequestId(f"req-{n}"))
+    assert not rig.engine.writable
+    receipts.full = False
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert rig.engine.writable
+    assert [receipt.cost_micros for receipt in rig.written().values()] == [15]
+    assert len(rig.observed) == 3
+    await rig.engine.close()
+
+
+async def test_receipts_are_tried_once_more_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    """What is lost is told, with what it cost."""
+    receipts = BrokenReceipts()
+    rig = Rig(receipts=receipts)
+    with pytest.raises(StoreError):
+        await rig.engine.complete(CALLER, PLAIN_REQUEST, ID)
+    await rig.engine.close()
+    assert "The receipt of req-1, key 'k', 15 micro-USD, could not be written" in caplog.text
+
+
+async def test_a_receipt_is_written_whose_caller_left_before_it_failed() -> None:
+    """Nobody heard that the store could not take it."""
+    receipts = SlowReceipts()
+    rig = Rig(receipts=receipts)
+    asking = asyncio.create_task(rig.engine.complete(CALLER, PLAIN_REQUEST, ID))
+    await receipts.asked.wait()
+    receipts.fails = 1
+    asking.cancel()
+    await asyncio.wait({asking})
+    receipts.go.set()
+    await rig.engine.close()
+    assert rig.written()[ID].cost_micros == 15
+    assert len(rig.books.closings) == 1
+
+
 async def test_no_model_is_paid_while_nothing_can_be_written() -> None:
-    """A refusal's own receipt finds out when there is room again."""
+    """What is still to be written finds out when there is room again."""
     receipts = BrokenReceipts()
     rig = Rig(receipts=receipts)
     with pytest.raises(StoreError):

@@ -56,6 +56,7 @@ async def test_a_server_that_is_not_there_is_named_without_its_password(tmp_path
         async with open_database(where, busy_timeout=1.0):
             pass
     assert "s3cret" not in str(raised.value)
+    assert "TURNOUT_DATABASE" in raised.value.mend
 
 
 async def test_a_url_that_cannot_be_read_is_refused():

@@ -74,8 +74,9 @@ async def test_a_copy_takes_no_place_that_is_taken(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there already"):
         copy_database(source, target)
     assert target.read_text() == "precious"
-    with pytest.raises(StoreError, match="cannot be written"):
+    with pytest.raises(StoreError, match="There is no folder") as missing:
         copy_database(source, tmp_path / "missing" / "backup.db")
+    assert missing.value.mend == f"Make it first: mkdir -p {tmp_path / 'missing'}"
     source.write_bytes(b"no database" * 1000)
     with pytest.raises(StoreError, match="cannot be copied"):
         copy_database(source, tmp_path / "other.db")

@@ -71,8 +71,10 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     return caller
 
 
-def granted(caller: Caller, policy: str | None) -> None:
-    """Refuse a policy that is not the caller's."""
+def granted(caller: Caller, policy: str | None, max_spend: int | None) -> None:
+    """Refuse a policy that is not the caller's, and one cap on spend."""
+    if max_spend == 13:
+        raise GatewayError("No price.", status=403, code="price_unknown")
     if policy is not None and policy not in caller.policies:
         raise GatewayError("Not granted.", status=403, code="policy_not_granted")
 
@@ -121,18 +123,32 @@ class Service:
     told: list[RunId] = field(default_factory=list)
     """Runs that somebody was told were ordered."""
     published: dict[RunId, Publication] = field(default_factory=dict)
+    shut_after: dict[str, int] = field(default_factory=dict)
+    """How often keys open something yet; those that are not in it always do."""
 
     def __post_init__(self) -> None:
         """Join the rooms."""
         clock = SystemClock()
         self.following = Following(self.orders, self.records, clock)
         self.desk = Desk(self.orders, self.records, self.engine, self.following, clock)
+        self.use(BOOK)
+
+    def use(self, book: RepositoryBook) -> None:
+        """Work on the repositories of a book from now on."""
+        self.book = book
         self.app = self._app()
         self.client = TestClient(self.app, raise_server_exceptions=False)
 
+    def _authenticate(self, headers: Mapping[str, str]) -> Caller:
+        key = sent_key(headers)
+        left = self.shut_after.get(key)
+        if left is not None:
+            self.shut_after[key] = left - 1
+        return authenticate({} if left is not None and left <= 0 else headers)
+
     def _app(self) -> FastAPI:
         parts = AdminParts(
-            authenticate=authenticate,
+            authenticate=self._authenticate,
             policies=PolicyDesk(MemoryPoliciesStore(), CATALOG, FrozenClock()),
             explain=Explained(),
             shapes={},
@@ -143,7 +159,7 @@ class Service:
     def _parts(self) -> RunParts:
         return RunParts(
             self.desk,
-            BOOK,
+            self.book,
             self.streams,
             granted,
             check_base=has_base,

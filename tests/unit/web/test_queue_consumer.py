@@ -12,6 +12,7 @@ import pytest
 from tests.unit.web.rooms import Service, memory_service
 
 from turnout.core.service.orders import Submitted
+from turnout.core.service.repositories import RepositoryBook
 from turnout.errors import FullError, GatewayError, QueueError, StoreError, TurnoutError
 from turnout.gateway.exchange import Caller
 from turnout.testing.clock import FrozenClock
@@ -22,6 +23,7 @@ from turnout.web.runs.intake import take
 from turnout.web.runs.orders import RunIn
 
 ORDER = {"task": "Fix it.", "repo": "shop"}
+DIFF = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n"
 SCOPE = member_scope(Caller("red-member", "red", role="member"))
 
 
@@ -127,10 +129,23 @@ async def test_a_message_is_acknowledged_once_its_run_is_durable() -> None:
     assert (run["task"], run["key"], run["labels"]) == ("Fix it.", "red-member", ["ci"])
 
 
+async def test_a_message_that_comes_again_is_the_same_run_whatever_has_changed() -> None:
+    """It was not heard that its run is durable; its repository has left the book since."""
+    room = Room()
+    room.broker.add()
+    await room.consume_all()
+    room.service.use(RepositoryBook({}))
+    room.broker.none.clear()
+    room.broker.add()
+    await room.consume_all()
+    assert room.broker.happened == ["durable", "acknowledged", "known", "acknowledged"]
+    assert (len(room.runs()), room.broker.buried) == (1, [])
+
+
 async def test_a_review_is_ordered_by_a_message_too() -> None:
     """It is the same message as over HTTP."""
     room = Room()
-    room.broker.add({"kind": "review", "repo": "shop", "diff": "--- a/a\n+++ b/a\n"})
+    room.broker.add({"kind": "review", "repo": "shop", "diff": DIFF})
     await room.consume_all()
     assert [run["kind"] for run in room.runs()] == ["review"]
 
@@ -152,7 +167,9 @@ async def test_a_message_that_comes_again_is_the_same_run() -> None:
         (b"[]", "k", "invalid_request"),
         (b"[" * 100_000, "k", "invalid_request"),
         (b"{" + b" " * (4 << 20) + b"}", "k", "request_too_large"),
+        (b'{"task":"Fix it.","repo":"shop","repo":"docs"}', "k", "invalid_request"),
         ({"task": "Fix it."}, "k", "invalid_request"),
+        ({**ORDER, "priority": True}, "k", "invalid_request"),
         ({**ORDER, "image": "x"}, "k", "invalid_request"),
         ({**ORDER, "repo": "/etc"}, "k", "invalid_request"),
         ({**ORDER, "base": "nowhere"}, "k", "invalid_request"),

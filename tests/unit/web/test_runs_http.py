@@ -56,9 +56,17 @@ def test_an_order_is_answered_with_the_run(service: Service) -> None:
         ({"base": "-x"}, "base"),
         ({"base": "a..b"}, "base"),
         ({"base": "a b"}, "base"),
+        ({"base": "stash@{0}"}, "base"),
+        ({"base": "refs/stash"}, "base"),
         ({"base": "nowhere"}, "base"),
         ({"surface": "review"}, "surface"),
         ({"priority": 101}, "priority"),
+        ({"priority": True}, "priority"),
+        ({"priority": "5"}, "priority"),
+        ({"priority": 1.0}, "priority"),
+        ({"limits": {"max_seconds": "9"}}, "limits.max_seconds"),
+        ({"test_command": "make\0test"}, "test_command"),
+        ({"requirements": ["a\0b"]}, "requirements[0]"),
         ({"labels": ["a b"]}, "labels[0]"),
         ({"labels": ["a"] * 21}, "labels"),
         ({"limits": {"max_steps": 0}}, "limits.max_steps"),
@@ -74,10 +82,40 @@ def test_an_order_that_cannot_be_is_refused(service: Service, wrong, param) -> N
     assert service.call("GET", "/runs").json() == {"runs": [], "next_cursor": None}
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"task":"Fix it.","repo":"shop","repo":"docs"}', "'repo' twice"),
+        (b'{"task":"Fix it.","repo":"shop","limits":{"max_steps":1,"max_steps":9}}', "twice"),
+        ('{"task":"Fix it.","repo":"shop"}'.encode("utf-16"), "UTF-8"),
+        ('{"task":"Fix it.","repo":"shop"}'.encode("utf-16-le"), "UTF-8"),
+        (b'{"task":"Fix \xff","repo":"shop"}', "UTF-8"),
+    ],
+)
+def test_a_body_that_could_be_read_otherwise_is_refused(service: Service, body, said) -> None:
+    """Nobody guesses which of two values was meant, or in which letters."""
+    headers = {"content-type": "application/json"}
+    answer = service.call("POST", "/runs", content=body, headers=headers)
+    assert refusal(answer) == (400, "invalid_request")
+    assert said in answer.json()["error"]["message"]
+    body = b'{"task":"Fix it.","repo":"shop"}'
+    for kind, status in (("Latin1", 400), ('"UTF-8"', 201)):
+        headers = {"content-type": f"application/json; charset={kind}"}
+        answer = service.call("POST", "/runs", content=body, headers=headers)
+        assert answer.status_code == status
+
+
 def test_a_policy_that_the_key_may_not_choose_is_refused_at_once(service: Service) -> None:
     """Not when a worker comes to it."""
     body = {"task": "Fix it.", "repo": "shop", "policy": "other"}
     assert refusal(service.call("POST", "/runs", json=body)) == (403, "policy_not_granted")
+
+
+def test_a_cap_that_no_model_may_serve_under_is_refused_at_once(service: Service) -> None:
+    """Before a workspace is made for it."""
+    body = {"task": "Fix it.", "repo": "shop", "limits": {"max_spend_micros": 13}}
+    assert refusal(service.call("POST", "/runs", json=body)) == (403, "price_unknown")
+    assert service.call("GET", "/runs").json()["runs"] == []
 
 
 def test_the_same_key_and_order_are_one_run(service: Service) -> None:

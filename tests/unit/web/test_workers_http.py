@@ -1,6 +1,7 @@
 """What a worker on another machine asks its gateway beside model calls, over real HTTP."""
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
 
 import pytest
 from fastapi import FastAPI
@@ -26,7 +27,7 @@ from turnout.testing.model_client import ScriptedModelClient
 from turnout.testing.stores import MemoryPoliciesStore
 from turnout.web.workers.client import AWAY, AccessClient
 from turnout.web.workers.routes import Access, workers_router
-from turnout.wiring.serving.models import RemoteModels
+from turnout.wiring.serving.models import RemoteModels, open_remote_models
 
 ORDER = Order(Task("Fix it.", "shop"), "web", "ci", limits=OrderLimits(max_spend=Micros(5)))
 MODEL_REQUEST = ModelRequest((), "act", RoutingAsk(), "key-1")
@@ -91,6 +92,14 @@ async def test_other_keys_learn_nothing(gateway: str, key: str, status: int) -> 
     with pytest.raises(GatewayError, match="--role worker") as refused:
         await asked(gateway, key, "ci/web/")
     assert refused.value.status == status
+
+
+@pytest.mark.parametrize("key", ["wrong", "member"])
+async def test_no_worker_begins_with_a_key_that_its_gateway_refuses(gateway: str, key: str) -> None:
+    """Whatever is wrong with the key, the environment is not fit."""
+    async with AsyncExitStack() as stack:
+        with pytest.raises(ModelUnavailableError, match="--role worker"):
+            await open_remote_models(ServiceAddress(gateway, key), SystemClock(), print, stack)
 
 
 async def test_a_gateway_that_is_away_or_another_program_is_told_of() -> None:

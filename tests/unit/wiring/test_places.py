@@ -40,6 +40,17 @@ async def test_a_base_that_is_none_is_refused_before_anything_is_kept(tmp_path: 
     await places.check_base("https://git.example.org/a", "nowhere")
 
 
+async def test_what_was_put_away_is_no_base(tmp_path: Path) -> None:
+    """Callers get what is committed to branches and tags."""
+    made = TinyRepository(tmp_path, {"a.txt": "1\n"})
+    made.write({"a.txt": "2\n"})
+    made.git("stash")
+    places = Places(RepositoryBook({"shop": str(made.path)}))
+    for base in ("stash", made.git("rev-parse", "stash")):
+        with pytest.raises(RepositoryError, match="shop has no commit"):
+            await places.check_base("shop", base)
+
+
 async def test_a_repository_that_has_gone_is_the_services_own_fault(tmp_path: Path) -> None:
     """503: nothing is wrong with the order."""
     made = TinyRepository(tmp_path / "source", {"a.txt": "1\n"})

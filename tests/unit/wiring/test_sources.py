@@ -7,7 +7,7 @@ import pytest
 
 from turnout.core.ids import DeploymentId, ProviderName
 from turnout.core.money import Micros, Price
-from turnout.core.policies import Policy, PoolRule
+from turnout.core.policies import Policy, PoolRule, SessionCaps
 from turnout.errors import ConfigError, ModelUnavailableError
 from turnout.gateway.catalog import Catalog, Provider
 from turnout.gateway.evidence import Snapshot
@@ -21,6 +21,7 @@ from turnout.wiring.sources import (
     check_counted,
     check_keys,
     check_names,
+    check_priced,
     check_reviewer,
     choose,
     local_catalog,
@@ -116,6 +117,28 @@ def test_a_runs_own_cap_is_refused_where_it_would_miss_calls(configured: Setting
         check_counted(config, policy, both)
 
 
+def test_a_cap_of_a_key_or_policy_is_refused_where_it_keeps_out_every_model(
+    configured: Settings,
+) -> None:
+    """One model with a price is enough, as long as a run may ask it."""
+    dark, known = configured.catalog.deployments[0], deployment("p/k")
+    known = replace(known, price=Price(Micros(1), Micros(1)))
+    both = replace(configured.catalog, deployments=(dark, known))
+    capped, agent = Policy(session=SessionCaps(max_spend=Micros(1))), configured.agent
+    only_dark = Policy(pool=PoolRule(models=(dark.model,)))
+    with pytest.raises(ModelUnavailableError, match="The key has a cap on spend") as shut:
+        check_priced(agent, only_dark, both, Micros(1))
+    assert "`price`" in shut.value.mend
+    with pytest.raises(ModelUnavailableError, match="The policy has a cap on spend"):
+        check_priced(agent, replace(only_dark, session=capped.session), both, None)
+    for policy, per_day in (
+        (only_dark, None),
+        (capped, Micros(1)),
+        (replace(only_dark, allow_unpriced=True), Micros(1)),
+    ):
+        check_priced(agent, policy, both, per_day)
+
+
 def test_a_model_that_only_repairs_is_no_reviewer() -> None:
     """Where a review may block, nothing would ever pass: that is said before the work."""
     settings = load_settings(environment={}, directory=Path("/nonexistent"))
@@ -126,7 +149,7 @@ def test_a_model_that_only_repairs_is_no_reviewer() -> None:
         assert check_reviewer(wanted, able, Snapshot()) == ""
     assert check_reviewer(settings, local, Snapshot()) == ""
     told = check_reviewer(settings.with_effort(None, "annotate"), local, Snapshot())
-    assert "comes to no verdict" in told
+    assert "comes to no decision" in told
     with pytest.raises(ConfigError, match="nothing would pass"):
         check_reviewer(settings.with_effort(None, "block"), local, Snapshot())
 

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from turnout.agent.base import AgentConfig
 from turnout.agent.loop.calls import OUT_OF_TIME, time_is_over
@@ -58,6 +59,10 @@ class Situation:
 Rule = Callable[[Situation], LoopEnded | Nudge | None]
 
 
+_BY_POLICY: Final = frozenset({"tool_not_allowed", "price_unknown"})
+"""Codes of refusals that hold for every call of a run."""
+
+
 def judge(state: LoopState, config: AgentConfig, seconds: float) -> LoopEnded | Nudge | None:
     """Say what follows after a step; None: the next step, with nothing to add."""
     situation = Situation(state, config, seconds)
@@ -69,7 +74,7 @@ def judge(state: LoopState, config: AgentConfig, seconds: float) -> LoopEnded | 
 
 def call_failure(failed: ModelCallFailed) -> LoopEnded:
     """Return the end that a failed model call of a plan or act step means."""
-    if failed.status == 403 and failed.code == "tool_not_allowed":
+    if failed.status == 403 and failed.code in _BY_POLICY:
         return LoopEnded("refused", failed.error)
     if failed.status in {402, 429} or failed.code == OUT_OF_TIME:
         return LoopEnded("capped", failed.error)

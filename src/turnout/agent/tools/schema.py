@@ -20,7 +20,6 @@ __all__ = ["Schema", "UnfitError", "fit"]
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
-_LARGEST_WHOLE: Final = 1e15
 _DEEPEST: Final = 60
 _MOST_REFERENCES: Final = 16
 _MOST_CHOICES: Final = 20
@@ -240,8 +239,7 @@ def _is(kind: str, value: JsonValue) -> bool:
         case int():
             return kind in {"integer", "number"}
         case float():
-            is_whole = value.is_integer() and abs(value) < _LARGEST_WHOLE
-            return kind == "number" or (kind == "integer" and is_whole)
+            return kind == "number" or (kind == "integer" and value.is_integer())
         case str():
             return kind == "string"
         case Mapping():

@@ -81,7 +81,7 @@ def command(
     key: see `turnout keys`. Each request is one line on standard error: time, id, model or error
     code, status, duration, cost. Prompts and keys are never printed.
     """
-    key = secret_named(key_env) if key_env is not None else ""
+    key = secret_named(key_env, what="the key that callers send") if key_env is not None else ""
     settings, place = read_settings(config), _Place(host, port, key)
     hold_many_connections()
     words = lines_of(log_format)

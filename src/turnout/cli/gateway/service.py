@@ -100,7 +100,7 @@ def command(
     process asks the one at TURNOUT_GATEWAY, with the key of TURNOUT_GATEWAY_KEY; alone, it says on
     its address no more than that it lives (/healthz, /readyz).
     """
-    key = secret_named(key_env) if key_env is not None else ""
+    key = secret_named(key_env, what="the key that callers send") if key_env is not None else ""
     settings = read_settings(config).with_repositories(named_places(repositories))
     hold_many_connections()
 

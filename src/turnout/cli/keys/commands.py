@@ -14,7 +14,7 @@ from turnout.cli.terminal import safe
 from turnout.core.clock import SystemClock
 from turnout.core.govern.keys import KeyLimits, KeyRecord, Role
 from turnout.gateway.keys.desk import KeyDesk
-from turnout.wiring.keys import open_keys
+from turnout.wiring.keys import doubt_of, open_keys
 
 __all__ = ["command"]
 
@@ -83,6 +83,7 @@ def _create(*, name: str, as_json: bool, config: Path | None, **wanted: Any) -> 
     start = KeyRecord(name, "default", ("default",), KeyLimits(), now, "")
     record = Wanted(**wanted).of(start)
     issued = _run(config, lambda desk: desk.create(record))
+    _warn(config, issued.record)
     if as_json:
         say_json({**key_json(issued.record, now), "key": issued.key})
         return 0
@@ -118,6 +119,7 @@ def _list(*, all_keys: bool, as_json: bool, config: Path | None) -> int:
 def _update(*, name: str, as_json: bool, config: Path | None, **wanted: Any) -> int:
     """Change what a key may do; what is not named stays."""
     record = _run(config, lambda desk: desk.update(name, Wanted(**wanted).of))
+    _warn(config, record)
     _tell(record, as_json=as_json)
     return 0
 
@@ -142,6 +144,11 @@ def _tell(record: KeyRecord, *, as_json: bool) -> None:
         say_json(key_json(record, now))
     else:
         click.echo("\n".join(key_lines([record], now)))
+
+
+def _warn(config: Path | None, record: KeyRecord) -> None:
+    if doubt := asyncio.run(doubt_of(read_settings(config), record)):
+        click.echo(safe(f"warning: {doubt}"), err=True)
 
 
 def _run(config: Path | None, work: Callable[[KeyDesk], Awaitable[T]]) -> T:

@@ -1,6 +1,7 @@
 """`turnout audit`: who changed what."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,11 +51,11 @@ def command(
     changed and removed: over HTTP and from the command line of the machine.
     """
     wanted = AuditFilter(actor, project, action, subject)
-    page = asyncio.run(_page(read_settings(config), wanted, since, limit))
+    page, kinds = asyncio.run(_page(read_settings(config), wanted, since, limit))
     if as_json:
         say_json({"changes": [_object(line) for line in page.lines], "next_cursor": page.before})
     elif not page.lines:
-        click.echo("Nobody has changed anything.")
+        click.echo(safe(_nothing(wanted, kinds)))
     for line in () if as_json else page.lines:
         click.echo(safe(_text(line)))
     return 0
@@ -62,10 +63,21 @@ def command(
 
 async def _page(
     settings: Settings, wanted: AuditFilter, since: str | None, limit: int
-) -> AuditPage:
+) -> tuple[AuditPage, Sequence[str]]:
+    """Return the changes, and the kinds of all that are on record where there are none."""
     moment = moment_of(since, SystemClock().now()) if since else None
     async with open_audit(settings) as audit:
-        return await audit.page(replace(wanted, since=moment), before=None, limit=limit)
+        page = await audit.page(replace(wanted, since=moment), before=None, limit=limit)
+        return page, () if page.lines else await audit.actions()
+
+
+def _nothing(wanted: AuditFilter, kinds: Sequence[str]) -> str:
+    """Say that there is no line, and why."""
+    if not kinds:
+        return "Nobody has changed anything."
+    if wanted.action is None or wanted.action in kinds:
+        return "No change matches."
+    return f"No change is called {wanted.action!r}. On record are: {', '.join(kinds)}."
 
 
 def _text(line: AuditLine) -> str:

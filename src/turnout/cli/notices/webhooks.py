@@ -127,7 +127,7 @@ def _secret(*, project: str, as_json: bool, config: Path | None) -> int:
             "This service sends no notifications.",
             mend="Name the variable of its secret: `secret_env` under `[service.notify]`.",
         )
-    secret = project_secret(secret_named(variable), project)
+    secret = project_secret(secret_named(variable, what="the secret of the service"), project)
     if as_json:
         say_json({"project": project, "secret": secret})
     else:

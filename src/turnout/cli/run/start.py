@@ -42,9 +42,16 @@ _LONGEST_TASK: Final = 256 * 1024
 )
 @click.argument("task", metavar="TASK")
 @click.option("--repo", default=".", metavar="PATH|URL", help="Git repository; default: here.")
-@click.option("--base", default="HEAD", metavar="REV", help="Revision to start from.")
 @click.option(
-    "--surface", type=click.Choice(["guide", "shell", "files"]), help="Tools the model gets."
+    "--base",
+    default="HEAD",
+    metavar="REV",
+    help="Branch, tag or commit to start from; default: HEAD.",
+)
+@click.option(
+    "--surface",
+    type=click.Choice(["guide", "shell", "files"]),
+    help="Tools the model gets; default: those of `agent.surface`.",
 )
 @click.option("--test-command", metavar="CMD", help="Shell command that runs the tests.")
 @click.option(

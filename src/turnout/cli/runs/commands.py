@@ -208,5 +208,6 @@ def _row_json(row: RunRow) -> JsonObject:
 def _row_text(row: RunRow) -> str:
     prompt = " ".join(row.prompt.split())
     shown = prompt if len(prompt) <= _PROMPT_SHOWN else f"{prompt[:_PROMPT_SHOWN]}…"
-    outcome, verdict = row.outcome or "running", row.verdict or "-"
+    # What the tests say of a run that goes on is not its verdict yet.
+    outcome, verdict = row.outcome or "running", (row.outcome and row.verdict) or "-"
     return safe(f"{row.run_id}  {row.started_at:%Y-%m-%d %H:%M}  {outcome:10} {verdict:13} {shown}")

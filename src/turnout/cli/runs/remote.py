@@ -18,6 +18,7 @@ from turnout.cli.report import (
     screen_of,
     waiting_text,
 )
+from turnout.cli.runs.published import publication_line
 from turnout.cli.terminal import safe
 from turnout.cli.tool_lines import call_block
 from turnout.core.events import ApprovalAsked, Entry
@@ -66,15 +67,51 @@ def server_option(command: Command) -> Command:
 @click.command("submit")
 @click.argument("task", metavar="TASK")
 @click.option("--repo", required=True, metavar="NAME|URL", help="As the service knows it.")
-@click.option("--base", default="HEAD", metavar="REV", help="Revision to start from.")
-@click.option("--surface", type=click.Choice(["guide", "shell", "files"]), help="Tools.")
-@click.option("--policy", metavar="NAME", help="Policy of its model calls.")
-@click.option("--test-command", metavar="CMD", help="Shell command that runs the tests.")
-@click.option("--priority", type=click.IntRange(-100, 100), default=0, help="Highest first.")
-@click.option("--label", "labels", multiple=True, metavar="TEXT", help="May be given again.")
-@click.option("--max-steps", type=click.IntRange(min=1), metavar="N")
-@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), metavar="N")
-@click.option("--max-spend", type=SPEND, help="US dollars.")
+@click.option(
+    "--base",
+    default="HEAD",
+    metavar="REV",
+    help="Branch, tag or commit to start from; default: HEAD.",
+)
+@click.option(
+    "--surface",
+    type=click.Choice(["guide", "shell", "files"]),
+    help="Tools the model gets; default: as the service is set up.",
+)
+@click.option("--policy", metavar="NAME", help="Policy of its model calls; default: the key's.")
+@click.option(
+    "--test-command", metavar="CMD", help="Shell command that runs the tests; default: found."
+)
+@click.option(
+    "--priority",
+    type=click.IntRange(-100, 100),
+    default=0,
+    help="The highest goes first; default: 0.",
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="TEXT",
+    help="Kept with the run; may be given again.",
+)
+@click.option(
+    "--max-steps",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Act steps at most; default: the service's.",
+)
+@click.option(
+    "--max-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Seconds of work at most; default: the service's.",
+)
+@click.option(
+    "--max-spend",
+    type=SPEND,
+    help="US dollars that its model calls may cost; default: the service's.",
+)
 @click.option("--notify", metavar="URL", help="Address that is told when it begins, waits, ends.")
 @click.option(
     "--publish",
@@ -217,9 +254,10 @@ def row_line(run: JsonObject) -> str:
     """Return a run as a line of the list."""
     prompt = " ".join(as_text(run.get("task")).split())
     shown = prompt if len(prompt) <= _SHOWN else f"{prompt[:_SHOWN]}…"
-    outcome = as_text(run.get("outcome")) or as_text(run.get("state"))
+    ended = as_text(run.get("outcome"))
+    outcome = ended or as_text(run.get("state"))
     at = as_text(run.get("ordered_at"))[:16].replace("T", " ")
-    verdict = as_text(run.get("verdict")) or "-"
+    verdict = (ended and as_text(run.get("verdict"))) or "-"
     return safe(f"{as_text(run.get('id'))}  {at}  {outcome:10} {verdict:13} {shown}")
 
 
@@ -276,6 +314,8 @@ async def _follow(client: RunsClient, run_id: str, server: str | None, *, as_jso
         return code
     screen = screen_of(sys.stdout, colour=True, server=server)
     screen.show(f"{judged_text(result, screen)}\n\n{closing_text(result, screen)}")
+    if published := await publication_line(client.read, run_id):
+        screen.show(published)
     return code
 
 

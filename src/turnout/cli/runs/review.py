@@ -17,7 +17,7 @@ from turnout.core.json import JsonObject
 from turnout.core.tasks import ReviewAsk, Task
 from turnout.errors import UsageError
 from turnout.runs.intake import LARGEST_DIFF, NOTHING_SAID
-from turnout.settings import DriverName
+from turnout.settings import DriverName, service_address
 
 __all__ = ["command"]
 
@@ -43,13 +43,15 @@ _HERE: Final = "."
     "--repo",
     default=_HERE,
     metavar="PATH|URL|NAME",
-    help="Git repository; default: here. With --server, as the service knows it.",
+    help="Git repository; default: here. At a service: its name there.",
 )
 @click.option("--base", metavar="REV", help="Commit that a diff lies on; default: HEAD.")
 @click.option("--task", metavar="TEXT", help="What the change is for.")
 @click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Steps at most.")
 @click.option("--model", metavar="ID", help="Pin every model call to one model.")
-@click.option("--once", metavar="KEY", help="With --server: sent again, it is the same run.")
+@click.option(
+    "--once", metavar="KEY", help="At a service: sent again with the same key, it is the same run."
+)
 @server_option
 @sandbox_option
 @json_option
@@ -71,11 +73,12 @@ def command(
     """Have a change reviewed by an agent that only reads.
 
     DIFF is a file, `-` for standard input, or a range of commits: BASE..HEAD, of which what HEAD
-    changes since it has left BASE is read. The repository stays as it is. With --server the
-    review is a run of a service; TURNOUT_SERVER alone does not send it there.
+    changes since it has left BASE is read. The repository stays as it is. With --server or
+    TURNOUT_SERVER the review is a run of that service, on its models and in its sandbox.
     """
     asked, base = _asked(change, base)
-    if server is not None:
+    if service_address(server) is not None:
+        _check_theirs(model, sandbox)
         body = _body(asked, repo, base, task, max_steps)
         return order_run(server, body, once, and_follow=True, as_json=as_json)
     settings = read_settings(config).with_effort(None, "block")
@@ -115,6 +118,16 @@ def _asked(change: str, base: str | None) -> tuple[ReviewAsk, str]:
     return ReviewAsk(head=head.removeprefix(".") or "HEAD"), start or "HEAD"
 
 
+def _check_theirs(model: str | None, sandbox: DriverName | None) -> None:
+    """Refuse what is the service's own to choose."""
+    for option, value in (("--model", model), ("--sandbox", sandbox)):
+        if value is not None:
+            raise UsageError(
+                f"A service chooses for itself what {option} says.",
+                mend=f"Leave {option} out, or TURNOUT_SERVER and --server to review it here.",
+            )
+
+
 def _read(file: BinaryIO) -> bytes:
     return file.read(LARGEST_DIFF + 1)
 
@@ -124,7 +137,11 @@ def _body(
 ) -> JsonObject:
     """Return the order that a service takes."""
     if repo == _HERE:
-        raise UsageError("No repository is named.", mend="Name one of the service's: --repo NAME.")
+        raise UsageError(
+            "No repository is named.",
+            mend="Name one of the service's: --repo NAME. To review it on this machine, leave "
+            "--server and TURNOUT_SERVER out.",
+        )
     said: JsonObject = {} if task is None else {"task": task}
     limits: JsonObject = {} if max_steps is None else {"limits": {"max_steps": max_steps}}
     body: JsonObject = {"kind": "review", "repo": repo, "base": base, **said, **limits}

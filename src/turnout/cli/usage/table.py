@@ -22,6 +22,8 @@ _FEWEST: Final = 5
 """Columns that are worth more than a bar."""
 _LONGEST_NAME: Final = 40
 _GAP: Final = "  "
+_MINUTE: Final = 60
+_HOUR: Final = 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +124,20 @@ def _notes(query: UsageQuery, report: UsageReport) -> list[str]:
 
 
 def _machines(figures: MachineFigures) -> str:
-    memory = figures.memory_mib_seconds / 1_024 / 3_600
+    memory = _long(figures.memory_mib_seconds / 1_024, "GiB ")
     return (
-        f"Sandboxes of runs: {figures.cpu_seconds / 3_600:.2f} CPU hours, "
-        f"{memory:.2f} GiB hours of memory, {format_usd(figures.cost)}."
+        f"Sandboxes of runs: {_long(figures.cpu_seconds, 'CPU ')}, "
+        f"{memory} of memory, {format_usd(figures.cost)}."
     )
+
+
+def _long(seconds: float, what: str) -> str:
+    """Return `1.50 CPU hours`, `2.5 CPU minutes`, `0.42 CPU seconds`."""
+    if seconds >= _HOUR:
+        return f"{seconds / _HOUR:.2f} {what}hours"
+    if seconds >= _MINUTE:
+        return f"{seconds / _MINUTE:.1f} {what}minutes"
+    return f"{seconds:.2f} {what}seconds"
 
 
 def _count(number: int) -> str:

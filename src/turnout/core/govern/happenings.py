@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -9,16 +10,18 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from turnout.core.events import ApprovalAsked
+from turnout.core.events import ApprovalAsked, Event, ReviewDecision, Reviewed
 from turnout.core.ids import DeploymentId, RequestId, SessionId
 from turnout.core.json import ascii_json
 from turnout.core.receipts import Receipt
+from turnout.core.runs import Outcome, VerdictName
 from turnout.core.service.orders import OrderedRun
 from turnout.core.service.publications import Publication
 
 __all__ = [
     "Happening",
     "HappeningKind",
+    "decision_of",
     "decode_happening",
     "deployment_unhealthy",
     "encode_happening",
@@ -68,6 +71,9 @@ class Happening:
     session: SessionId | None = None
     request_id: RequestId | None = None
     """The request that showed it first."""
+    outcome: Outcome | None = None
+    """Of a run, once it has ended."""
+    verdict: VerdictName | None = None
 
 
 def tool_first_seen(receipt: Receipt, tool: str) -> Happening:
@@ -135,9 +141,16 @@ def run_waiting(at: datetime, run: OrderedRun, asked: ApprovalAsked) -> Happenin
     return _of_run(at, run, "run.waiting", text, asked.call.id)
 
 
-def run_ended(at: datetime, run: OrderedRun) -> Happening:
-    """Say that a run has ended, and how."""
-    how = ", ".join(filter(None, (run.outcome, run.verdict)))
+def decision_of(events: Iterable[Event]) -> ReviewDecision | None:
+    """Return what the last review among events has come to; None without one."""
+    reviews = [event for event in events if isinstance(event, Reviewed)]
+    return reviews[-1].decision if reviews else None
+
+
+def run_ended(at: datetime, run: OrderedRun, decision: ReviewDecision | None = None) -> Happening:
+    """Say that a run has ended, and how; a review with its decision."""
+    said = f"decision {decision}" if decision else run.verdict
+    how = ", ".join(filter(None, (run.outcome, said)))
     text = f"Run {run.run_id} of project {run.order.project} has ended: {how}."
     return _of_run(at, run, "run.ended", text)
 
@@ -166,6 +179,8 @@ def _of_run(
         key=run.order.key,
         policy=run.order.policy or "",
         session=SessionId(run.run_id),
+        outcome=run.outcome,
+        verdict=run.verdict,
     )
 
 

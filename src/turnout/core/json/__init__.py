@@ -4,6 +4,7 @@ from turnout.core.json.text import (
     DEEPEST,
     TooDeepError,
     ascii_json,
+    doubled_name,
     encode_values,
     read_json,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "as_objects",
     "as_text",
     "ascii_json",
+    "doubled_name",
     "encode_values",
     "read_json",
 ]

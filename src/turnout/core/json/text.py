@@ -8,7 +8,14 @@ import orjson
 
 from turnout.core.json.values import JsonValue
 
-__all__ = ["DEEPEST", "TooDeepError", "ascii_json", "encode_values", "read_json"]
+__all__ = [
+    "DEEPEST",
+    "TooDeepError",
+    "ascii_json",
+    "doubled_name",
+    "encode_values",
+    "read_json",
+]
 
 DEEPEST = 200
 """Levels that JSON of strangers may nest."""
@@ -35,6 +42,32 @@ def read_json(raw: bytes | str) -> JsonValue:
     if opened > DEEPEST:
         _check_depth(value)
     return value
+
+
+class _DoubledError(Exception):
+    """An object has a name twice; it is the argument."""
+
+
+def doubled_name(raw: bytes | str) -> str | None:
+    """Return a name that one object of JSON has twice, of which readers may take either value.
+
+    None where there is none, or where it is no JSON at all.
+    """
+    try:
+        json.loads(raw, object_pairs_hook=_told_apart)
+    except _DoubledError as error:
+        return str(error)
+    except (ValueError, RecursionError):
+        return None
+    return None
+
+
+def _told_apart(pairs: list[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise _DoubledError(name)
+        seen.add(name)
 
 
 def _check_depth(value: JsonValue) -> None:

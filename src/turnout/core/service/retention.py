@@ -19,6 +19,8 @@ class Retention:
     audit: timedelta | None = None
     conversations: timedelta = timedelta(days=30)
     """Answers that a client may refer to by their id."""
+    workspaces: timedelta = timedelta(days=30)
+    """Since their last use: what workspaces were made of, and checkpoints of one machine."""
 
     @property
     def forgets(self) -> bool:

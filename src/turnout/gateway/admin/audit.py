@@ -3,9 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated, Any, Final, Protocol
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,7 +19,15 @@ from turnout.gateway.admin.callers import AdminDep
 from turnout.gateway.admin.errors import REFUSALS, refusal
 from turnout.gateway.admin.usage import MomentText, NameText
 
-__all__ = ["AuditAsk", "AuditBook", "AuditLineOut", "AuditOut", "Watch", "audit_router"]
+__all__ = [
+    "AuditAsk",
+    "AuditBook",
+    "AuditLineOut",
+    "AuditOut",
+    "Watch",
+    "audit_router",
+    "unchanged",
+]
 
 _CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _ASKING: Final = frozenset({"check_policy", "explain_route"})
@@ -68,7 +77,7 @@ class Watch:
 
         async def sending(message: Message) -> None:
             nonlocal unwritten
-            if message["type"] == "http.response.start" and message["status"] < 300:
+            if message["type"] == "http.response.start" and _changed(scope, message["status"]):
                 try:
                     await self._note(scope, bytes(body), Headers(raw=message["headers"]))
                 except StoreError as error:
@@ -89,6 +98,22 @@ class Watch:
         detail = _detail(body)
         change = Audited(self._clock.now(), caller.key, caller.project, action, subject, detail)
         await self._audit.add(change)
+
+
+def unchanged(request: Request) -> None:
+    """Say that a request has left everything as it was, so that it is no change on record."""
+    request.state.unchanged = True
+
+
+def _changed(scope: Scope, status: int) -> bool:
+    """Whether an answer says that something was changed.
+
+    200 from a route that makes something says that it was made before.
+    """
+    makes = getattr(scope.get("route"), "status_code", None) == HTTPStatus.CREATED
+    if status >= HTTPStatus.MULTIPLE_CHOICES or (makes and status == HTTPStatus.OK):
+        return False
+    return not scope.get("state", {}).get("unchanged", False)
 
 
 def _detail(body: bytes) -> Mapping[str, str]:

@@ -1,25 +1,33 @@
 """Who calls an admin route, known before anything of its body is read."""
 
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from turnout.core.json import doubled_name
 from turnout.errors import GatewayError, TurnoutError
 from turnout.gateway.access import Authenticate
 from turnout.gateway.admin.errors import refusal
 from turnout.gateway.delivery import AppLimits, ClientGoneError, header_map, read_body
 from turnout.gateway.exchange import Caller
 
-__all__ = ["AdminDep", "CallerDep", "Gate", "admin_required", "may_see"]
+__all__ = ["AdminDep", "AgainDep", "CallerDep", "Gate", "admin_required", "may_see"]
 
 _OPEN: Final = "/openapi.json"
 """Takes no key: it says how to call the others."""
-_SIGNED: Final = "/forges/"
-"""Below it nobody has a key: what is sent there is signed."""
+_SIGNED: Final = re.compile(r"/forges/[^/]+/webhook")
+"""Nobody has a key there: what is sent is signed."""
 _LARGEST_SIGNED: Final = 2 * 2**20
 """Of what may come from anybody until its signature is checked."""
+
+_CHARSET: Final = re.compile(r";\s*charset\s*=\s*[\"']?([^\s;\"']*)", re.IGNORECASE)
+_PLAIN: Final = frozenset({"ascii", "us-ascii", "utf-8", "utf8"})
+_SHOWN: Final = 100
 
 
 class Gate:
@@ -39,19 +47,49 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers, limits = header_map(scope), self._limits
-        path: str = scope["path"]
+        # The whole path below the prefix: the name of a key or a policy may be any.
+        path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+        signed = _SIGNED.fullmatch(path) is not None
         try:
-            if path.removeprefix(scope.get("root_path", "")).startswith(_SIGNED):
+            if signed:
                 limits = replace(limits, body_bytes=min(limits.body_bytes, _LARGEST_SIGNED))
-            elif not path.endswith(_OPEN):
-                scope.setdefault("state", {})["caller"] = self._authenticate(headers)
+            elif path != _OPEN:
+                again = partial(self._authenticate, headers)
+                scope.setdefault("state", {}).update(caller=again(), again=again)
             body = await read_body(receive, headers, limits)
+            if not signed:
+                _check_plain(headers, body)
         except TurnoutError as error:
             await refusal(error)(scope, receive, send)
             return
         except ClientGoneError:
             return
         await self._app(scope, _first(body, receive), send)
+
+
+def _check_plain(headers: Mapping[str, str], body: bytes) -> None:
+    """Refuse (400) a body that others may read otherwise than we do."""
+    charset = _CHARSET.search(headers.get("content-type", ""))
+    if (charset and charset[1].lower() not in _PLAIN) or not _is_utf8(body):
+        raise GatewayError(
+            "The body is not in UTF-8.",
+            status=400,
+            code="invalid_request",
+            mend="Send JSON in UTF-8, with `content-type: application/json`.",
+        )
+    name = doubled_name(body)
+    if name is not None:
+        said = f"The body has the name {name[:_SHOWN]!r} twice in one object."
+        raise GatewayError(said, status=400, code="invalid_request")
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    # JSON has NULs in UTF-16 and UTF-32 alone.
+    return b"\0" not in body
 
 
 def _first(body: bytes, then: Receive) -> Receive:
@@ -64,6 +102,11 @@ def _first(body: bytes, then: Receive) -> Receive:
     return receive
 
 
+def _again(request: Request) -> Callable[[], Caller]:
+    again: Callable[[], Caller] = request.state.again
+    return again
+
+
 def _caller(request: Request) -> Caller:
     caller: Caller = request.state.caller
     return caller
@@ -71,6 +114,9 @@ def _caller(request: Request) -> Caller:
 
 CallerDep = Annotated[Caller, Depends(_caller)]
 """Whoever calls: any valid key."""
+
+AgainDep = Annotated[Callable[[], Caller], Depends(_again)]
+"""Tells who calls once more; `GatewayError` (401) where the key was shut since."""
 
 
 def _admin(caller: CallerDep) -> Caller:

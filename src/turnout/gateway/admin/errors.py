@@ -21,7 +21,7 @@ from turnout.errors import (
     UsageError,
 )
 from turnout.gateway.config.tables import dotted, plain_words
-from turnout.gateway.wire.errors import retry_headers
+from turnout.gateway.wire.errors import error_text, retry_headers
 
 __all__ = [
     "REFUSALS",
@@ -101,7 +101,7 @@ def refusal(error: TurnoutError) -> Response:
         case _:
             status, code, param = 500, "internal_error", None
     headers = {"retry-after": _WAIT} if isinstance(error, FullError) else retry_headers(error)
-    return _answer(status, str(error), code, param, headers)
+    return _answer(status, error_text(error), code, param, headers)
 
 
 async def refused(_: Request, error: Exception) -> Response:

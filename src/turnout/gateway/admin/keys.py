@@ -29,12 +29,14 @@ _Policies = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=256)]],
     Field(min_length=1, max_length=100, description="Its own first, then those it may choose."),
 ]
+# JSON has no moments: they are text.
+_Moment = Annotated[AwareDatetime, Field(strict=False)]
 _Count = Annotated[int, Field(ge=1, le=_MOST)]
 _Spend = Annotated[int, Field(ge=1, le=_MOST_SPEND, description="Micro-USD.")]
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class KeyIn(_Body):
@@ -48,7 +50,7 @@ class KeyIn(_Body):
     spend_per_day_micros: _Spend | None = None
     admin: bool = False
     role: Role = "models"
-    expires_at: AwareDatetime | None = None
+    expires_at: _Moment | None = None
 
 
 class KeyChange(_Body):
@@ -61,7 +63,7 @@ class KeyChange(_Body):
     spend_per_day_micros: _Spend | None = None
     admin: bool | None = None
     role: Role | None = None
-    expires_at: AwareDatetime | None = None
+    expires_at: _Moment | None = None
 
     def of(self, record: KeyRecord) -> KeyRecord:
         """Return the record, changed."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from turnout.core.clock import Clock
 from turnout.core.govern.happenings import HappeningKind
 from turnout.core.govern.moments import moment_of
+from turnout.core.runs import Outcome, VerdictName
 from turnout.gateway.admin.callers import CallerDep
 from turnout.gateway.admin.errors import REFUSALS
 from turnout.gateway.admin.usage import MomentText, NameText, only_own
@@ -57,7 +58,7 @@ class EventOut(_Out):
     at: datetime
     kind: HappeningKind
     subject: str
-    """The tool, session, deployment or policy that it is about."""
+    """The tool, session, deployment, policy or run that it is about."""
     text: str
     project: str
     """Empty where it is about everybody's."""
@@ -65,6 +66,9 @@ class EventOut(_Out):
     policy: str
     session: str | None
     request_id: str | None
+    outcome: Outcome | None
+    """Of a run, once it has ended; so is the verdict."""
+    verdict: VerdictName | None
 
 
 class EventsOut(BaseModel):

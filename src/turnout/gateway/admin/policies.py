@@ -39,7 +39,7 @@ _Table = dict[str, JsonValue]
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class PolicyIn(_Body):

@@ -19,7 +19,7 @@ __all__ = ["WebhookIn", "WebhookOut", "WebhooksOut", "webhooks_router"]
 class WebhookIn(BaseModel):
     """An address to tell of what happens."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     url: Annotated[str, Field(max_length=2_048)]
     """`https`; `http` where private networks are allowed."""

@@ -13,7 +13,15 @@ from turnout.gateway.evidence import Sight
 from turnout.gateway.exchange import InferenceRequest
 from turnout.gateway.ports import Holder
 
-__all__ = ["PRICE_MEND", "Question", "drop_reason", "mend_of", "over_budget", "question_of"]
+__all__ = [
+    "PRICE_MEND",
+    "Question",
+    "drop_reason",
+    "lacks_price",
+    "mend_of",
+    "over_budget",
+    "question_of",
+]
 
 _EXPECTED_OUTPUT = 500
 """Output tokens of a typical call; a smaller limit of the request replaces it."""
@@ -149,6 +157,11 @@ def over_budget(cost: Micros | None, q: Question) -> str | None:
     if q.sight.budget is None or cost is None or cost <= q.sight.budget:
         return None
     return f"expected to cost {cost} µUSD, {max(0, q.sight.budget)} are left to spend"
+
+
+def lacks_price(dropped: str | None) -> bool:
+    """Return whether a price alone would have let a dropped deployment serve."""
+    return dropped == _UNPRICED
 
 
 def mend_of(said: str) -> str:

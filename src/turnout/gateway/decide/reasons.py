@@ -8,7 +8,7 @@ from turnout.core.ids import DeploymentId
 from turnout.core.inference import Objective, TaskKind
 from turnout.core.receipts import Candidate, Decision
 from turnout.errors import GatewayError
-from turnout.gateway.decide.eligible import mend_of
+from turnout.gateway.decide.eligible import lacks_price, mend_of
 from turnout.gateway.evidence import Ailment, Sight
 
 __all__ = ["none_eligible", "praise", "why_none"]
@@ -65,16 +65,20 @@ def none_eligible(decision: Decision, sight: Sight) -> GatewayError:
     """Return what the client hears of a decision that found nobody.
 
     503 with every reason, and a Retry-After where waiting helps. 429 where whoever could serve
-    has asked to be left alone: what their provider would answer.
+    has asked to be left alone: what their provider would answer. 403 where a cap on spend keeps
+    out whoever could serve.
     """
     reasons = "; ".join(f"{c.deployment}: {c.dropped}" for c in decision.candidates)
     waits = _waits(decision, sight)
     limited = bool(waits) and all(ailment.state == "resting" for ailment in waits)
     soonest = min((ailment.seconds for ailment in waits), default=None)
+    status, code = (429, "rate_limit_exceeded") if limited else (503, "no_eligible_model")
+    if not waits and any(lacks_price(each.dropped) for each in decision.candidates):
+        status, code = 403, "price_unknown"
     return GatewayError(
         f"No model of the catalog may serve this request: {reasons or 'the catalog is empty'}.",
-        status=429 if limited else 503,
-        code="rate_limit_exceeded" if limited else "no_eligible_model",
+        status=status,
+        code=code,
         mend=mend_of(reasons) or (_WAIT if waits else _CHANGE),
         retry_after=None if soonest is None else float(ceil(min(soonest, _LONGEST_RETRY))),
     )

@@ -24,18 +24,19 @@ def token_for(key: str, project: str, policy: str | None) -> str:
     return f"{key}/{project}/{policy or ''}"
 
 
-def behalf_of(named: Callable[[str], Caller]) -> Authenticate:
+def behalf_of(named: Callable[[str], Caller], default: Callable[[], str]) -> Authenticate:
     """Admit whoever reaches the private socket, as the caller that its token names.
 
-    `named` finds the holder of a key. A key that was revoked meanwhile opens nothing (401), a
-    policy that it may no longer choose neither (403).
+    `named` finds the holder of a key, `default` is the policy of one that has none. A key that was
+    revoked meanwhile opens nothing (401), a policy that it may no longer choose neither (403).
     """
 
     def authenticate(headers: Mapping[str, str]) -> Caller:
         key, _, rest = sent_key(headers).partition("/")
         project, _, policy = rest.partition("/")
         caller = Caller(key, role="approver") if key in _KEYLESS else named(key)
-        if policy and policy not in caller.policies and not caller.admin and caller.policies:
+        granted = caller.policies or (default(),)
+        if policy and policy not in granted and not caller.admin:
             raise GatewayError(
                 f"The key {key!r} is no longer granted the policy `{policy}`.",
                 status=403,

@@ -16,10 +16,18 @@ from turnout.gateway.access import Authenticate, sent_key
 from turnout.gateway.exchange import Caller
 from turnout.gateway.ports import KeyStore
 
-__all__ = ["KeyRing", "digest_of"]
+__all__ = ["KeyRing", "digest_of", "no_key"]
 
 _EVERY = 0.5
 """Seconds between looks at the store: what another process changes counts within one."""
+_SEND_ONE = "Send a valid one as `Authorization: Bearer KEY`."
+_MAKE_ONE = "Make another with `turnout keys create NAME --role member`, and name that."
+
+
+def no_key(name: str) -> GatewayError:
+    """Return the refusal of work that is to be charged to a key which is not there."""
+    mend = f"Make it with `turnout keys create {name} --role member`."
+    return _refused(f"There is no key {name!r}.", "invalid_api_key", mend)
 
 
 def digest_of(key: str) -> str:
@@ -78,13 +86,13 @@ class KeyRing:
         held = self._held.get(digest_of(key)) if key else None
         if held is None:
             return self._other(headers)
-        return self._open(held)
+        return self._open(held, "The API key", _SEND_ONE)
 
-    def _open(self, held: _Held) -> Caller:
+    def _open(self, held: _Held, what: str, mend: str) -> Caller:
         if held.revoked:
-            raise _refused("The API key was revoked.", "key_revoked")
+            raise _refused(f"{what} was revoked.", "key_revoked", mend)
         if held.expires_at is not None and held.expires_at <= self._clock.now():
-            raise _refused("The API key has expired.", "key_expired")
+            raise _refused(f"{what} has expired.", "key_expired", mend)
         return held.caller
 
     def named(self, name: str) -> Caller:
@@ -94,8 +102,8 @@ class KeyRing:
         """
         for held in self._held.values():
             if held.caller.key == name:
-                return self._open(held)
-        raise _refused(f"There is no key {name!r}.", "invalid_api_key")
+                return self._open(held, f"The key {name!r}", _MAKE_ONE)
+        raise no_key(name)
 
     @property
     def known(self) -> bool:
@@ -125,7 +133,7 @@ class KeyRing:
             return self._shared(headers)
         if self._keyless is not None and not self._held:
             return self._keyless(headers)
-        raise _refused("The API key is missing or wrong.", "invalid_api_key")
+        raise _refused("The API key is missing or wrong.", "invalid_api_key", _SEND_ONE)
 
     async def _keep_fresh(self) -> None:
         while True:
@@ -147,6 +155,5 @@ def _held(record: KeyRecord) -> _Held:
     return _Held(caller, record.expires_at, record.revoked_at is not None)
 
 
-def _refused(message: str, code: str) -> GatewayError:
-    mend = "Send a valid one as `Authorization: Bearer KEY`."
+def _refused(message: str, code: str, mend: str) -> GatewayError:
     return GatewayError(message, status=401, code=code, mend=mend)

@@ -29,6 +29,8 @@ def message_of(happening: Happening) -> bytes:
         "policy": happening.policy or None,
         "session": happening.session,
         "request_id": happening.request_id,
+        "outcome": happening.outcome,
+        "verdict": happening.verdict,
     }
     told = {"type": happening.kind, "timestamp": happening.at.isoformat(), "data": data}
     return ascii_json(told).encode()

@@ -56,7 +56,7 @@ class PolicyBook:
 
         The errors of `govern`.
         """
-        own = caller.policies[0] if caller.policies else self._default()
+        own = caller.policies[0] if caller.policies else self.default()
         wanted = ask.policy or own
         policy = self._policies.get(wanted)
         if policy is None:
@@ -70,6 +70,10 @@ class PolicyBook:
                 param="routing.policy",
             )
         return policy
+
+    def default(self) -> str:
+        """Return the name of the policy of a key that has none of its own."""
+        return default_among(self._policies, self._own)
 
     def policy(self, name: str) -> Policy | None:
         """Return the policy of that name; None where there is none."""
@@ -103,12 +107,9 @@ class PolicyBook:
                     said = str(error)
                     _LOG.warning("The policies in force stay as they are: %s", said)
 
-    def _default(self) -> str:
-        return default_among(self._policies, self._own)
-
     def _missing(self, wanted: str, caller: Caller, *, chosen: bool) -> GatewayError:
         """Return the refusal of what does not exist; no policy but the key's own is named."""
-        granted = caller.policies or (self._default(),)
+        granted = caller.policies or (self.default(),)
         if not chosen:
             said = f"The policy of this key, `{wanted}`, does not exist."
             mend = "Apply it with `turnout policy apply`, or give the key another."

@@ -1,6 +1,8 @@
 """What a request leaves behind, written down whatever becomes of it."""
 
 import asyncio
+import logging
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -37,6 +39,10 @@ _STRANGERS: Final = 300
 _PATIENCE: Final = 60.0
 """Seconds for which an answer is held that cannot be written."""
 _PAUSE: Final = 0.25
+
+_MOST_OWED: Final = 1_000
+"""Receipts that wait in memory for room; no model is asked meanwhile, so hardly more come."""
+_LOG: Final = logging.getLogger(__name__)
 
 _FAILURES: Final = (TurnoutError, UpstreamError, asyncio.CancelledError)
 
@@ -85,6 +91,13 @@ class Recorder:
         self._slots = Slots()
         self._settling: set[asyncio.Task[None]] = set()
         self._unwritable = False
+        self._owed: deque[Closing] = deque()
+        self._owing: asyncio.Task[None] | None = None
+
+    @property
+    def writable(self) -> bool:
+        """Whether what was to be written last could be."""
+        return not self._unwritable
 
     @asynccontextmanager
     async def recorded(self, trail: Trail) -> AsyncIterator[Record]:
@@ -132,6 +145,12 @@ class Recorder:
         if self._settling:
             await asyncio.wait(self._settling)
         await self._stores.books.finish()
+        if self._owing is not None:
+            self._owing.cancel()
+            await asyncio.wait({self._owing})
+        await self._pay()
+        for closing in self._owed:
+            _lost(closing)
 
     async def _write(self, trail: Trail, record: Record) -> None:
         receipt = trail.receipt(self._clock.monotonic())
@@ -151,7 +170,16 @@ class Recorder:
         self._unwritable = False
 
     async def _close(self, closing: Closing) -> None:
-        """Write what a request leaves behind; `StoreError` where that cannot be.
+        """Write what a request leaves behind; where that cannot be, `StoreError`, and later."""
+        try:
+            await self._hold(closing)
+        except (StoreError, asyncio.CancelledError):
+            # Of a write that nobody waits for any more nobody hears whether it was done.
+            self._owe(closing)
+            raise
+
+    async def _hold(self, closing: Closing) -> None:
+        """Write it; `StoreError` where that cannot be.
 
         An answer that a later request may be given again is held over an outage: it is paid for.
         """
@@ -172,6 +200,36 @@ class Recorder:
                 if await self._stores.receipts.get(closing.receipt.request_id) is not None:
                     return
 
+    def _owe(self, closing: Closing) -> None:
+        """Keep what has cost something until it can be written; else one, to see when that is."""
+        if self._owed and not (closing.receipt.attempts or closing.charges):
+            return
+        if len(self._owed) >= _MOST_OWED:
+            _lost(closing)
+            return
+        self._owed.append(closing)
+        if self._owing is None or self._owing.done():
+            self._owing = asyncio.create_task(self._pay_all())
+
+    async def _pay_all(self) -> None:
+        while self._owed:
+            await self._clock.sleep(_PAUSE)
+            await self._pay()
+            # One that can never be written is not in the way of the others.
+            self._owed.rotate(-1)
+
+    async def _pay(self) -> None:
+        """Write what is owed, as far as that can be."""
+        with suppress(StoreError):
+            while self._owed:
+                closing = self._owed[0]
+                # What seemed to fail may have been committed.
+                if await self._stores.receipts.get(closing.receipt.request_id) is None:
+                    await self._stores.books.close(closing)
+                    self._unwritable = False
+                self._owed.popleft()
+            self._unwritable = False
+
     async def _write_lost(self, trail: Trail, lost: RequestId) -> None:
         """Write the receipt of a request whose gateway died: what became of it is unknown.
 
@@ -184,7 +242,7 @@ class Recorder:
     def _check_store(self) -> None:
         """Refuse (503) after a write that failed: a model would be paid for an answer not given.
 
-        The refusal's own receipt finds out whether writing works again.
+        What is still to be written finds out whether writing works again.
         """
         if self._unwritable:
             raise GatewayError(
@@ -228,6 +286,16 @@ class Strangers:
             self._minute, self._count = minute, 0
         self._count += 1
         return self._count <= self._most
+
+
+def _lost(closing: Closing) -> None:
+    receipt = closing.receipt
+    _LOG.error(
+        "The receipt of %s, key %r, %d micro-USD, could not be written and is lost.",
+        receipt.request_id,
+        receipt.key,
+        closing.actual,
+    )
 
 
 def _note(trail: Trail, error: BaseException) -> None:

@@ -1,16 +1,35 @@
 """What every shape says of an error alike: its code and when to come back."""
 
+import logging
 import math
 from collections.abc import Mapping
+from typing import Final
 
-from turnout.errors import GatewayError, StoreError, TurnoutError
+from turnout.errors import (
+    ConflictError,
+    FullError,
+    GatewayError,
+    NotFoundError,
+    StoreError,
+    TurnoutError,
+    UsageError,
+)
 from turnout.gateway.exchange import UpstreamError
 
-__all__ = ["error_code", "error_status", "retry_headers"]
+__all__ = ["error_code", "error_status", "error_text", "retry_headers"]
 
 _LONGEST_WAIT = 60
 _FINAL_CODES = frozenset({"no_eligible_model", "provider_refused", "session_request_cap"})
 """Refusals that no retry can lift unless they name a time, though their status says so."""
+_FOR_CLIENTS: Final = (
+    GatewayError,
+    UpstreamError,
+    UsageError,
+    NotFoundError,
+    ConflictError,
+    FullError,
+)
+_LOG: Final = logging.getLogger(__name__)
 _UPSTREAM_CODES: Mapping[int, str] = {
     400: "invalid_request",
     413: "request_too_large",
@@ -35,6 +54,19 @@ def error_status(error: TurnoutError | UpstreamError) -> int:
     if isinstance(error, GatewayError):
         return error.status
     return 503 if isinstance(error, StoreError) else 500
+
+
+def error_text(error: TurnoutError | UpstreamError) -> str:
+    """Return what the client reads of it.
+
+    What only whoever runs the service can mend goes to the log: it names files and servers.
+    """
+    if isinstance(error, _FOR_CLIENTS):
+        return str(error)
+    _LOG.warning("A request failed: %s", error)
+    if isinstance(error, StoreError):
+        return "The service cannot use its database just now. Try again; its log says why."
+    return "The service could not do what was asked. Its log says why."
 
 
 def retry_headers(error: TurnoutError | UpstreamError) -> dict[str, str]:

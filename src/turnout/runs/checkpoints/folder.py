@@ -3,7 +3,7 @@
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -17,6 +17,8 @@ __all__ = ["FolderVault"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _PIECE: Final = 1 << 18
+_AT_ONCE: Final = 500
+"""Runs that are asked about together."""
 
 
 class FolderVault:
@@ -68,6 +70,27 @@ class FolderVault:
     async def forget(self, run_id: RunId) -> None:
         """Drop all parts of a run."""
         await asyncio.to_thread(shutil.rmtree, self._folder(run_id), True)
+
+    async def sweep(self, ended: Callable[[Sequence[RunId]], Awaitable[Sequence[RunId]]]) -> int:
+        """Drop what is kept of runs that have ended, of which `ended` knows; returns of how many.
+
+        Runs that it does not know may be those of another service.
+        """
+        runs = await asyncio.to_thread(self._runs)
+        over = 0
+        for start in range(0, len(runs), _AT_ONCE):
+            for run_id in await ended(runs[start : start + _AT_ONCE]):
+                await self.forget(run_id)
+                over += 1
+        return over
+
+    def _runs(self) -> Sequence[RunId]:
+        try:
+            return [RunId(path.name) for path in self._root.iterdir() if _NAME.fullmatch(path.name)]
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise _failed(self._root, error) from error
 
     def _find(self, run_id: RunId, key: str) -> Path | None:
         try:

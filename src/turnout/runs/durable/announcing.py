@@ -4,10 +4,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from turnout.core.clock import Clock
-from turnout.core.govern.happenings import Happening, run_ended, run_started, run_waiting
+from turnout.core.events import ReviewDecision
+from turnout.core.govern.happenings import (
+    Happening,
+    decision_of,
+    run_ended,
+    run_started,
+    run_waiting,
+)
 from turnout.core.service.orders import OrderedRun
 from turnout.runs.durable.engine import Work
 from turnout.runs.durable.ports import OrderStore
+from turnout.runs.ports import RecordStore
 from turnout.runs.stop import Stop
 
 __all__ = ["Announcer", "Tell", "tell_nobody"]
@@ -26,6 +34,7 @@ class Announcer:
     """Tells where runs stand."""
 
     orders: OrderStore
+    records: RecordStore
     clock: Clock
     tell: Tell
 
@@ -46,4 +55,10 @@ class Announcer:
         if run.state == "waiting" and run.waits_for is not None:
             await self.tell(run_waiting(now, run, run.waits_for))
         elif run.state == "ended":
-            await self.tell(run_ended(now, run))
+            await self.tell(run_ended(now, run, await self._decision(run)))
+
+    async def _decision(self, run: OrderedRun) -> ReviewDecision | None:
+        """Return what a review has come to; None for runs of another kind."""
+        if run.order.task.review is None:
+            return None
+        return decision_of(entry.event for entry in await self.records.entries(run.run_id))

@@ -42,7 +42,7 @@ class Desk:
         self._engine = engine
         self._following = following
         self._clock = clock
-        self._announcer = Announcer(orders, clock, tell)
+        self._announcer = Announcer(orders, records, clock, tell)
 
     async def submit(self, order: Order, once: Once | None = None) -> Submitted:
         """Take an order: it is durable before this returns.
@@ -56,6 +56,13 @@ class Desk:
         if submitted.created:
             await self._engine.enqueue(submitted.run.run_id)
         return submitted
+
+    async def made(self, project: str, once: Once) -> OrderedRun | None:
+        """Return the run that a key of a project stands for; None: it has made none yet.
+
+        `ConflictError` where it stands for another request.
+        """
+        return await self._orders.made(project, once)
 
     async def get(self, project: str, run_id: RunId) -> OrderedRun:
         """Return a run; `NotFoundError` where the project has none of that id."""
@@ -74,6 +81,9 @@ class Desk:
 
     async def cancel(self, project: str, run_id: RunId) -> OrderedRun:
         """Stop a run; one that has ended stays as it is."""
+        before = await self._orders.get(project, run_id)
+        if before.state == "ended":
+            return before
         run = await self._orders.cancel(project, run_id, self._clock.now())
         if run.state == "ended":
             await self._announcer.stands(run)
@@ -92,14 +102,19 @@ class Desk:
         self._following.wake(run_id)
         return await self._orders.get(project, run_id)
 
-    async def retry(self, project: str, run_id: RunId, key: str) -> OrderedRun:
-        """Order a run that has ended again, on `key`; `ConflictError` where it has not ended."""
+    async def retry(
+        self, project: str, run_id: RunId, key: str, once: Once | None = None
+    ) -> Submitted:
+        """Order a run that has ended again, on `key`; `ConflictError` where it has not ended.
+
+        Nothing of the order is looked at; otherwise as `submit`.
+        """
         run = await self._orders.get(project, run_id)
         if run.state != "ended":
             raise ConflictError(
                 f"Run {run_id} has not ended.", mend="Wait for its end, or cancel it first."
             )
-        return (await self.submit(replace(run.order, key=key, retry_of=run_id))).run
+        return await self.submit(replace(run.order, key=key, retry_of=run_id), once)
 
     async def entries(self, project: str, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
         """Return a run's record from after an entry; empty where nobody has begun it."""

@@ -39,6 +39,13 @@ class OrderStore(Protocol):
         """
         ...
 
+    async def made(self, project: str, once: Once) -> OrderedRun | None:
+        """Return the run that a key of a project stands for; None: it has made none yet.
+
+        `ConflictError` where it stands for another request.
+        """
+        ...
+
     async def get(self, project: str, run_id: RunId) -> OrderedRun:
         """Return a project's run; `NotFoundError` where it has none of that id."""
         ...
@@ -119,6 +126,13 @@ class RunDesk(Protocol):
         """
         ...
 
+    async def made(self, project: str, once: Once) -> OrderedRun | None:
+        """Return the run that a key of a project stands for; None: it has made none yet.
+
+        `ConflictError` where it stands for another request.
+        """
+        ...
+
     async def get(self, project: str, run_id: RunId) -> OrderedRun:
         """Return a run."""
         ...
@@ -145,8 +159,13 @@ class RunDesk(Protocol):
         """
         ...
 
-    async def retry(self, project: str, run_id: RunId, key: str) -> OrderedRun:
-        """Order a run that has ended again, on `key`; `ConflictError` where it has not ended."""
+    async def retry(
+        self, project: str, run_id: RunId, key: str, once: Once | None = None
+    ) -> Submitted:
+        """Order a run that has ended again, on `key`; `ConflictError` where it has not ended.
+
+        Nothing of the order is looked at; otherwise as `submit`.
+        """
         ...
 
     async def entries(self, project: str, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:

@@ -11,7 +11,6 @@ from turnout.core.events import (
     ApprovalAsked,
     ApprovalGiven,
     Entry,
-    Event,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -21,7 +20,7 @@ from turnout.core.tasks import Task
 from turnout.errors import StaleEpochError, UnfitError, UsageError
 from turnout.runs.durable.patience import PatientClient
 from turnout.runs.durable.ports import OrderStore
-from turnout.runs.intake import Intake, Resolve, named_as, take_in
+from turnout.runs.intake import Intake, Resolve, take_in, told_with
 from turnout.runs.ports import ModelAccess, RecordStore
 from turnout.runs.record import Recorder
 from turnout.runs.stop import ParkedError, Stop
@@ -74,6 +73,8 @@ class Segments:
     publish: Callable[[Entry], None]
     fetch: Callable[[str, str], Awaitable[None]] = _leave_it
     """Has a commit of a place here, where a sandbox's base could not be made from it otherwise."""
+    hide: Callable[[str], str] = str
+    """Takes out of a text where things are on this machine: callers read what is recorded."""
 
     async def work(self, run: OrderedRun, stop: Stop) -> None:
         """Work on a run that was claimed until it ends, must wait or is to be left to another.
@@ -89,7 +90,7 @@ class Segments:
             self.publish,
             epoch=run.epoch,
             is_known=past.has,
-            told=self._told(run),
+            told=told_with(self.hide),
         )
         try:
             await self._go_on(run, past, recorder, stop)
@@ -100,13 +101,6 @@ class Segments:
                 await self.orders.wait(run.run_id, run.epoch, parked.asked)
         except StaleEpochError:
             _LOG.warning("%s was taken over from %s.", run.run_id, run.worker)
-
-    def _told(self, run: OrderedRun) -> Callable[[Event], Event]:
-        name = run.order.task.repository
-        try:
-            return named_as(name, self.locate(name))
-        except UsageError:
-            return lambda event: event
 
     async def _go_on(self, run: OrderedRun, past: Past, recorder: Recorder, stop: Stop) -> None:
         if past.in_vain >= _IN_VAIN:
@@ -150,6 +144,7 @@ class Segments:
 
     async def _fail(self, run: OrderedRun, recorder: Recorder, reason: str) -> None:
         """End a run that cannot be worked on, unless its worker has said so already."""
+        _LOG.warning("%s cannot be worked on: %s", run.run_id, reason)
         entries = await self.records.entries(run.run_id)
         if any(isinstance(entry.event, RunEnded) for entry in entries):
             return

@@ -6,15 +6,14 @@ commands.
 """
 
 import hashlib
-import re
 import textwrap
-import unicodedata
 from typing import Final
 
 from turnout.core.ids import RunId
 from turnout.core.runs import Outcome, VerdictName
 from turnout.core.service.orders import OrderedRun
 from turnout.runs.forges.hooks.triggers import Trigger
+from turnout.runs.forges.unseen import as_read, without_unseen
 
 __all__ = ["inert", "inert_title", "marker", "outcome_text", "pull_text", "seen", "task_text"]
 
@@ -24,8 +23,6 @@ _LONGEST_WORDS: Final = 8_000
 _LONGEST_SHOWN: Final = 20_000
 _TITLE: Final = 120
 _WIDTH: Final = 100
-_HIDDEN: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_BREAKS: Final = re.compile("\r\n?|[\v\f\x85\u2028\u2029]")
 _INDENT: Final = "    "
 
 _DATA: Final = """\
@@ -81,13 +78,18 @@ def task_text(trigger: Trigger) -> str:
 
 
 def seen(text: str, most: int) -> str:
-    """Return what a reader of a page sees of a text: no comments of HTML, no unseen characters."""
-    plain = _HIDDEN.sub("", _BREAKS.sub("\n", text))
-    plain = "".join(c for c in plain if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cf"})
-    plain = plain.strip()
-    if len(plain) <= most:
-        return plain
-    return f"{plain[:most]}\n[{len(plain) - most} more characters are left out]"
+    """Return what a reader of a page sees of a Markdown text, up to so many characters."""
+    looked_at = text[: 2 * most]
+    plain = as_read(looked_at)
+    beyond = len(text) - len(looked_at)
+    if plain is None or (beyond and len(plain) < most):
+        return "[This text is left out: too much of it cannot be seen.]"
+    return _cut(plain.strip(), most, beyond)
+
+
+def _cut(plain: str, most: int, beyond: int = 0) -> str:
+    left = len(plain) + beyond - most
+    return plain if left <= 0 else f"{plain[:most]}\n[{left} more characters are left out]"
 
 
 def inert(text: str) -> str:
@@ -95,7 +97,7 @@ def inert(text: str) -> str:
 
     No line begins with what a forge takes for a command; code holds no mentions, links or images.
     """
-    plain = seen(text, _LONGEST_SHOWN).expandtabs(4)
+    plain = _cut(without_unseen(text).strip(), _LONGEST_SHOWN).expandtabs(4)
     lines: list[str] = []
     for line in plain.split("\n"):
         lines += textwrap.wrap(line, _WIDTH, break_on_hyphens=False) or [""]
@@ -109,7 +111,7 @@ def marker(run_id: RunId) -> str:
 
 def inert_title(text: str) -> str:
     """Return a text as one line that is no command, for a pull or merge request."""
-    line = " ".join(seen(text, _LONGEST_TITLE).split()).lstrip("/")
+    line = " ".join(without_unseen(text[: 2 * _LONGEST_TITLE]).split()).lstrip("/")
     return textwrap.shorten(line, _TITLE, placeholder=" …") or "Change"
 
 

@@ -128,6 +128,7 @@ class Timeline:
             case RunResumed():
                 self._totals.segments += 1
                 self._entered = at
+                self._send_again(at)
                 return []
             case RunEnded():
                 return [*self._ended_steps(every=True), self._run(self._totals, event, at)]
@@ -143,6 +144,7 @@ class Timeline:
         said: dict[str, Attribute]
         match event:
             case WorkspaceReady(isolation=walls):
+                self._send_again(at)
                 said = {"turnout.isolation": walls}
                 when = (self._entered or at, at)
                 return [self._names.part(f"workspace #{seq}", "workspace", when, said)]
@@ -175,6 +177,10 @@ class Timeline:
             case _:
                 pass
         return []
+
+    def _send_again(self, at: datetime) -> None:
+        """Let open calls begin only now: who sent them is gone, since when nobody knows."""
+        self._calls = {key: (at, intended) for key, (_, intended) in self._calls.items()}
 
     def _called(self, event: ModelCallDone | ModelCallFailed, at: datetime) -> list[Span]:
         begun = self._calls.pop(event.idempotency_key, None)

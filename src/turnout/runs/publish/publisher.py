@@ -17,7 +17,7 @@ from turnout.core.clock import Clock
 from turnout.core.govern.happenings import Happening, run_published
 from turnout.core.service.orders import OrderedRun
 from turnout.core.service.publications import Publication, branch_of
-from turnout.errors import DeliveryError, ForgeError, StoreError, UnfitError
+from turnout.errors import DeliveryError, ForgeError, StoreError, TurnoutError, UnfitError
 from turnout.runs.durable.ports import OrderStore
 from turnout.runs.forges.ports import Draft, ForgeDesk, Told
 from turnout.runs.ports import RecordStore
@@ -60,6 +60,8 @@ class Publishing:
     clock: Clock
     told: Callable[[Happening], None] = _tell_nobody
     """Is told of the end of a publication, which is written down already."""
+    hide: Callable[[str], str] = str
+    """Takes out of a text where things are on this machine: callers and forges read it."""
 
 
 @dataclass(slots=True)
@@ -132,7 +134,7 @@ class _Job:
             failure = await self._publish(run, result)
             failure = await self._tell(run, result, failure) or failure
         except (DeliveryError, ForgeError, UnfitError) as error:
-            await self._later(str(error))
+            await self._later(self._words(error))
             return
         await self._over(run, failure)
 
@@ -192,7 +194,11 @@ class _Job:
         age = self.parts.clock.now() - (run.ended_at or run.ordered_at)
         if error.passing and age < _GIVEN_UP:
             raise error
-        return str(error)
+        return self._words(error)
+
+    def _words(self, error: TurnoutError) -> str:
+        _LOG.warning("%s is not published: %s", self.publication.run_id, error)
+        return self.parts.hide(str(error))
 
     async def _keep(self, publication: Publication) -> None:
         self.publication = publication

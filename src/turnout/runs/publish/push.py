@@ -118,7 +118,9 @@ async def _push(ours: Path, source: Source, commit: str, branch: str) -> None:
         asked.append(f"--receive-pack={_RECEIVE}")
         done = await git_here([*asked, *what], timeout=_PUSH, fetches=True)
     else:
-        done = await git_remote([*asked, *what], timeout=_PUSH, access=source.access)
+        done = await git_remote(
+            [*asked, *what], url=source.url, timeout=_PUSH, access=source.access
+        )
     if not done.ok:
         raise _refused(done, source, branch)
 

@@ -133,7 +133,7 @@ class _Attempts:
         if self._follower.call_failed:
             why = "no model could be reached"
         elif tried.blocked and tried.review is not None and not tried.review.decided:
-            why = "the review came to no verdict"
+            why = "the review came to no decision"
         elif self._effort.max_spend is not None and self._follower.spent >= self._effort.max_spend:
             why = "the run has spent what it may"
         elif (most := self._effort.max_seconds) is not None and self._follower.seconds >= most:

@@ -59,7 +59,7 @@ async def review_patch(
     except (SandboxError, SandboxUnavailableError) as error:
         why = f"The sandbox failed: {error}"
     blocked = job.shop.effort.review == "block"
-    reviewed = Reviewed(blocked, f"The review came to no verdict. {why}", decided=False)
+    reviewed = Reviewed(blocked, f"The review came to no decision. {why}", decided=False)
     await job.record.add(reviewed)
     return reviewed
 
@@ -116,7 +116,7 @@ async def _read(
 
 
 async def _undecided(job: Job, why: str, outcome: Outcome) -> Reviewed:
-    summary = f"The review came to no verdict. {why}"
+    summary = f"The review came to no decision. {why}"
     reviewed = Reviewed(True, summary, decided=False, outcome=outcome)
     await job.record.add(reviewed)
     return reviewed

@@ -27,8 +27,8 @@ T = TypeVar("T")
 def full_disk(folder: Path) -> UnfitError:
     """Return the error for a disk without space."""
     return UnfitError(
-        f"The disk of the state folder is full: {folder}.",
-        mend="Free some space there, then try again.",
+        "The disk of the state folder is full.",
+        mend=f"Free some space in {folder}, then try again.",
     )
 
 

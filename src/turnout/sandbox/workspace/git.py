@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -24,6 +25,9 @@ _SAFE = {
     "core.attributesFile": "/dev/null",
     "core.untrackedCache": "false",
     "credential.interactive": "false",
+    # Nobody but the user says which servers are asked.
+    "http.followRedirects": "false",
+    "transfer.bundleURI": "false",
     "protocol.ext.allow": "never",
     "fetch.unpackLimit": "1",
     "fetch.recurseSubmodules": "false",
@@ -49,7 +53,6 @@ _LOCAL_ONLY = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": str(Path(__file__).with_name("host.gitconfig")),
 }
-_REMOTE_ONLY = {"GIT_ALLOW_PROTOCOL": "https:http:ssh:git"}
 _UNSET = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -71,37 +74,49 @@ _USER_IN_URL = re.compile(r"(?<=://)[^/@\s]+@")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A token for the repository at one http(s) URL, which git is told in no argument and file."""
+    """A token for the repository at one http(s) URL, which git is told in no argument."""
 
     url: str
+    """Without a user or a password."""
     token: str = field(repr=False)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Which proxies and certificates lead there."""
+    account: str = _ACCOUNT
+    of_user: bool = False
+    """Whether what the user has configured counts beside it."""
 
     def variables(self) -> Mapping[str, str]:
         """Return what git is told: the token goes to the server of the URL, and nowhere on."""
-        parts = urlsplit(self.url)
         settings = {
-            f"http.{parts.scheme}://{parts.netloc}/.extraHeader": f"Authorization: {self._basic}",
-            "http.followRedirects": "false",
+            f"http.{self._server}.extraHeader": f"Authorization: {self._basic}",
             "http.sslVerify": "true",
         }
         numbered = list(enumerate(settings.items()))
         return {
             **self.environment,
-            "GIT_ALLOW_PROTOCOL": parts.scheme,
+            "GIT_ALLOW_PROTOCOL": urlsplit(self.url).scheme,
             "GIT_CONFIG_COUNT": str(len(numbered)),
             **{f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in numbered},
             **{f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in numbered},
         }
+
+    def configuration(self) -> str:
+        """Return the same as a file of git's, for where its environment is the user's."""
+        server = self._server.replace("\\", "\\\\").replace('"', '\\"')
+        return f'[http "{server}"]\n\textraHeader = "Authorization: {self._basic}"\n'
 
     def hidden(self, text: str) -> str:
         """Return what git or a server has said, without the token."""
         return text.replace(self._basic, "***").replace(self.token, "***")
 
     @property
+    def _server(self) -> str:
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}/"
+
+    @property
     def _basic(self) -> str:
-        return f"Basic {base64.b64encode(f'{_ACCOUNT}:{self.token}'.encode()).decode()}"
+        return f"Basic {base64.b64encode(f'{self.account}:{self.token}'.encode()).decode()}"
 
 
 async def git_here(arguments: Sequence[str], *, timeout: float, fetches: bool = False) -> Finished:
@@ -115,18 +130,31 @@ async def git_here(arguments: Sequence[str], *, timeout: float, fetches: bool = 
 
 
 async def git_remote(
-    arguments: Sequence[str], *, timeout: float, access: Access | None = None
+    arguments: Sequence[str], *, url: str, timeout: float, access: Access | None = None
 ) -> Finished:
     """Run git against a URL, with the user's configuration and credential helpers.
 
-    With `access` nothing of the user's counts, and its token does. It cannot ask anybody anything:
-    a source that needs an answer fails at once.
+    With `access` nothing of the user's counts unless it is theirs, and its token does. It follows
+    no redirect, speaks no other protocol than that of the `url` (or ssh, where the user's own
+    `insteadOf` leads there), and cannot ask anybody anything: a source that needs an answer fails
+    at once.
     """
-    if access is not None:
-        told = {**_FIXED, **_LOCAL_ONLY, **access.variables()}
-        done = await _git([], arguments, told, timeout)
-        return replace(done, stderr=access.hidden(done.stderr))
-    settings = {**_FIXED, **_REMOTE_ONLY}
+    if access is None:
+        return await _as_user(arguments, url, timeout)
+    if access.of_user:
+        with TemporaryDirectory(prefix="turnout-git-") as folder:
+            told = Path(folder) / "config"
+            told.write_text(access.configuration())
+            done = await _as_user(["-c", f"include.path={told}", *arguments], url, timeout)
+    else:
+        environment = {**_FIXED, **_LOCAL_ONLY, **access.variables()}
+        done = await _git([], arguments, environment, timeout)
+    return replace(done, stderr=access.hidden(done.stderr))
+
+
+async def _as_user(arguments: Sequence[str], url: str, timeout: float) -> Finished:
+    scheme = urlsplit(url).scheme if "://" in url else "ssh"
+    settings = {**_FIXED, "GIT_ALLOW_PROTOCOL": f"{scheme}:ssh"}
     env = [_program("env"), *(f"--unset={name}" for name in _UNSET)]
     env += [f"{name}={value}" for name, value in settings.items()]
     return await _git(env, arguments, None, timeout)

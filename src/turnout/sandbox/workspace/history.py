@@ -146,7 +146,9 @@ async def _fetch(mirror: Path, source: Source, names: Sequence[str]) -> str:
     if source.local:
         done = await git_here(arguments, timeout=_FETCH_TIMEOUT, fetches=True)
     else:
-        done = await git_remote(arguments, timeout=_FETCH_TIMEOUT, access=source.access)
+        done = await git_remote(
+            arguments, url=source.url, timeout=_FETCH_TIMEOUT, access=source.access
+        )
     if done.code is None:
         return "it did not answer in time"
     _check_space(done.stderr, mirror)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from turnout.errors import RepositoryError
 from turnout.sandbox.workspace.git import Access, git_here, last_line, without_secrets
@@ -45,7 +45,7 @@ async def locate(repository: str, access: Access | None = None) -> Source:
         raise _odd_path(repository)
     scheme = urlsplit(repository).scheme if "://" in repository else ""
     if scheme in _SCHEMES:
-        return Source(repository, access=access)
+        return _remote(repository, access)
     path = _absolute(unquote(urlsplit(repository).path) if scheme == "file" else repository)
     if scheme not in ("", "file") or _HELPER.match(repository):
         raise RepositoryError(
@@ -59,6 +59,23 @@ async def locate(repository: str, access: Access | None = None) -> Source:
         what = "does not exist" if found == "missing" else "is not a folder"
         raise RepositoryError(f"{path} {what}.", mend="Check the path of the repository.")
     return await _locate_local(path)
+
+
+def _remote(url: str, access: Access | None) -> Source:
+    """Return a URL's source; a password goes out of the URL, which git is told as an argument."""
+    parts = urlsplit(url)
+    login, _, server = parts.netloc.rpartition("@")
+    account, colon, password = login.partition(":")
+    if not colon:
+        return Source(url, access=access)
+    if parts.scheme not in ("https", "http"):
+        raise RepositoryError(
+            f"`{without_secrets(url)}` takes no password in its URL.",
+            mend="Leave it out, and set up an SSH key.",
+        )
+    plain = urlunsplit(parts._replace(netloc=server))
+    theirs = Access(plain, unquote(password), account=unquote(account), of_user=True)
+    return Source(plain, access=access or theirs)
 
 
 def _absolute(path: str) -> Path:

@@ -66,6 +66,13 @@ class MemoryOrders:
         self._kept[run_id] = _Kept(run_id, len(self._kept) + 1, order, at)
         return Submitted(await self._run(run_id), created=True)
 
+    async def made(self, project: str, once: Once) -> OrderedRun | None:
+        """Return the run that a key of a project stands for; None: it has made none yet."""
+        digest, run_id = self._once.get((project, once.key), (once.digest, None))
+        if digest != once.digest:
+            raise ConflictError("The idempotency key was sent before with another request.")
+        return None if run_id is None else await self.get(project, run_id)
+
     async def get(self, project: str, run_id: RunId) -> OrderedRun:
         """Return a project's run; `NotFoundError` where it has none of that id."""
         if run_id not in self._kept or self._kept[run_id].order.project != project:
@@ -120,7 +127,8 @@ class MemoryOrders:
         if run.state != "waiting" or asked is None:
             raise ConflictError(f"Run {run_id} waits for no decision.")
         if answer.call_id not in {None, asked.call.id}:
-            raise ConflictError(f"Run {run_id} waits for a decision on another call.")
+            said = f"waits for a decision on call {asked.call.id}, not on {answer.call_id}"
+            raise ConflictError(f"Run {run_id} {said}.")
         given = ApprovalGiven(asked.step, asked.call.id, answer.allowed, answer.by, answer.note)
         self._move(run_id, "queued")
         return await self.records.append(run_id, run.epoch, given, at)

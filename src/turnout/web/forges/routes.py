@@ -14,7 +14,7 @@ from turnout.core.clock import Clock
 from turnout.core.govern.audit import Audited
 from turnout.core.json import JsonObject, as_object, ascii_json, read_json
 from turnout.core.service.forges import Forge, Origin, Standing
-from turnout.core.service.orders import OrderedRun, Publish, Submitted
+from turnout.core.service.orders import Once, OrderedRun, Publish, Submitted
 from turnout.errors import ForgeError, GatewayError, UsageError
 from turnout.gateway.admin.errors import REFUSALS
 from turnout.gateway.delivery import header_map
@@ -26,7 +26,7 @@ from turnout.runs.forges.hooks.signatures import genuine
 from turnout.runs.forges.hooks.triggers import Ignored, Trigger
 from turnout.runs.forges.ports import Secrets
 from turnout.runs.forges.texts import seen, task_text
-from turnout.runs.intake import LARGEST_DIFF
+from turnout.runs.intake import check_diff
 from turnout.web.runs.callers import Scope
 from turnout.web.runs.intake import RunParts, take
 from turnout.web.runs.orders import RunIn
@@ -150,10 +150,13 @@ async def _checked(open_: OpenForge, asked: Trigger) -> Trigger | Ignored:
 async def _order(parts: ForgeParts, open_: OpenForge, asked: Trigger) -> Submitted:
     forge = open_.forge
     scope = _scope(parts, forge)
-    body = await _body(parts, open_, asked)
     # The wish by what is signed: the header with the delivery's id is not.
     wish = ascii_json([forge.name, asked.path, asked.occasion]).encode()
     key = f"forge-{hashlib.sha256(wish).hexdigest()}"
+    earlier = await parts.runs.desk.made(scope.project, Once(key, key))
+    if earlier is not None:
+        return Submitted(earlier, created=False)
+    body = await _body(parts, open_, asked)
     person, title = asked.person.name, seen(asked.title, _LONGEST_TITLE)
     origin = Origin(forge.name, asked.path, asked.thread, asked.number, person, title)
     return await take(parts.runs, scope, body, key, origin)
@@ -204,8 +207,10 @@ async def _body(parts: ForgeParts, open_: OpenForge, asked: Trigger) -> RunIn:
         diff = change.diff.decode()
     except UnicodeDecodeError:
         raise UsageError("The change cannot be reviewed: not all of it is UTF-8.") from None
-    if not 0 < len(diff) <= LARGEST_DIFF:
-        raise UsageError(f"The change cannot be reviewed: it has {len(diff)} characters.")
+    try:
+        check_diff(change.diff)
+    except UsageError as error:
+        raise UsageError(f"The change cannot be reviewed. {error.message}") from error
     return RunIn(kind="review", task=task, repo=repo, base=change.base, diff=diff, labels=labels)
 
 

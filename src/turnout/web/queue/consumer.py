@@ -9,6 +9,7 @@ from typing import Final, Self
 from pydantic import ValidationError
 
 from turnout.core.clock import Clock
+from turnout.core.json import doubled_name
 from turnout.core.service.orders import Submitted
 from turnout.errors import (
     ConflictError,
@@ -35,6 +36,7 @@ _NO_KEY: Final = (
 _LATER: Final = frozenset({401, 429})
 """Answers that are none to the order itself: our key is shut, or too many runs wait."""
 _OURS: Final = 500
+_SHOWN: Final = 100
 _AGAIN: Final = 1.0
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
@@ -121,6 +123,9 @@ def _read(letter: Letter) -> RunIn | Refused:
         return Refused("invalid_request", _NO_KEY)
     if len(letter.body) > _LARGEST:
         return Refused("request_too_large", f"It is larger than {_LARGEST >> 20} MiB.")
+    name = doubled_name(letter.body)
+    if name is not None:
+        return Refused("invalid_request", f"It has the name {name[:_SHOWN]!r} twice in one object.")
     try:
         return RunIn.model_validate_json(letter.body)
     except ValidationError as error:

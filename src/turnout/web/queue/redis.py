@@ -84,19 +84,20 @@ class _RedisInbox:
         place = message.raw_message["message_ids"][0]
         key = str(message.headers.get("idempotency-key") or f"{self.options.name}:{place.decode()}")
 
-        async def acknowledge() -> None:
-            async with _asking():
-                await message.ack()
+        async def settle(dead: dict[Any, Any] | None = None) -> None:
+            async with _asking(), self.client.pipeline(transaction=True) as at_once:
+                if dead is not None:
+                    at_once.xadd(self.options.dead, dead, maxlen=_MOST_DEAD)
+                at_once.xack(self.options.name, self.options.group, place)
+                # Acknowledged alone it would stay in the stream for ever.
+                at_once.xdel(self.options.name, place)
+                await at_once.execute()
 
         async def bury(refused: Refused) -> None:
             said = {"code": refused.code, "error": refused.message}
-            kept: dict[Any, Any] = {**message.raw_message["data"], **said}
-            async with _asking(), self.client.pipeline(transaction=True) as both:
-                both.xadd(self.options.dead, kept, maxlen=_MOST_DEAD)
-                both.xack(self.options.name, self.options.group, place)
-                await both.execute()
+            await settle({**message.raw_message["data"], **said})
 
-        return Letter(message.body, key, acknowledge, bury)
+        return Letter(message.body, key, settle, bury)
 
 
 async def _read(message: Any, original: Any) -> Any:

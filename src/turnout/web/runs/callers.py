@@ -1,6 +1,6 @@
 """Whose runs a request is about, and what the caller may do with them."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -9,10 +9,10 @@ from fastapi import Depends, Path, Query
 from turnout.core.govern.keys import Role
 from turnout.core.ids import RunId
 from turnout.errors import GatewayError
-from turnout.gateway.admin.callers import CallerDep
+from turnout.gateway.admin.callers import AgainDep, CallerDep
 from turnout.gateway.exchange import Caller
 
-__all__ = ["ApproverDep", "MemberDep", "RunPath", "Scope", "ViewerDep", "member_scope"]
+__all__ = ["ApproverDep", "MemberDep", "RunPath", "Scope", "StillDep", "ViewerDep", "member_scope"]
 
 _VIEWERS: Final[frozenset[Role]] = frozenset({"viewer", "member", "approver"})
 _MEMBERS: Final[frozenset[Role]] = frozenset({"member", "approver"})
@@ -61,6 +61,17 @@ MemberDep = Annotated[Scope, Depends(_member)]
 """Whoever may order and stop them."""
 ApproverDep = Annotated[Scope, Depends(_approver)]
 """Whoever may decide on calls that wait for a person."""
+
+
+def _still(again: AgainDep, scope: ViewerDep) -> Callable[[], None]:
+    def check() -> None:
+        _scope(again(), scope.project, _VIEWERS)
+
+    return check
+
+
+StillDep = Annotated[Callable[[], None], Depends(_still)]
+"""Looks once more whether a viewer is one still; `GatewayError` (401, 403) where not."""
 
 
 def _scope(caller: Caller, project: str | None, roles: Collection[Role]) -> Scope:

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from turnout.core.ids import RunId
+from turnout.core.money import Micros
 from turnout.core.service.forges import Origin
-from turnout.core.service.orders import OrderedRun, Submitted
+from turnout.core.service.orders import Once, Order, OrderedRun, Submitted
 from turnout.core.service.publications import Publication
 from turnout.core.service.repositories import RepositoryBook
 from turnout.core.tasks import SurfaceName
@@ -14,10 +15,10 @@ from turnout.errors import ConflictError, GatewayError, RepositoryError, UsageEr
 from turnout.gateway.exchange import Caller
 from turnout.runs.durable.ports import RunDesk
 from turnout.web.runs.callers import Scope
-from turnout.web.runs.orders import RunIn, once_of
+from turnout.web.runs.orders import RunIn, once_of, once_of_retry
 from turnout.web.runs.streams import Streams
 
-__all__ = ["RunParts", "conflicts_as", "take"]
+__all__ = ["RunParts", "conflicts_as", "take", "take_again"]
 
 
 async def _take_any(repository: str, base: str) -> None:
@@ -28,7 +29,7 @@ def _tell_nobody(run: OrderedRun) -> None:
     """Let it pass."""
 
 
-def _may_use_any(caller: Caller, policy: str | None) -> None:
+def _may_use_any(caller: Caller, policy: str | None, max_spend: Micros | None) -> None:
     """Leave the policies to the gateway."""
 
 
@@ -49,8 +50,8 @@ class RunParts:
     desk: RunDesk
     repositories: RepositoryBook
     streams: Streams = field(default_factory=Streams)
-    check_policy: Callable[[Caller, str | None], None] = _may_use_any
-    """Raises what the gateway would refuse the policy of a run with."""
+    check_policy: Callable[[Caller, str | None, Micros | None], None] = _may_use_any
+    """Raises what the gateway would refuse the policy and the cap on spend of a run with."""
     check_base: Callable[[str, str], Awaitable[None]] = _take_any
     """Raises `RepositoryError` for a base that a repository of the book is known not to have."""
     ordered: Callable[[OrderedRun], None] = _tell_nobody
@@ -73,20 +74,15 @@ async def take(
     The same `key` with the same order stands for the same run; `origin` is who is told of its end
     at a forge. What the caller has got wrong is a `GatewayError` with the field's name.
     """
-    with _wrong_field("repo"):
-        parts.repositories.check(body.repo)
-    parts.check_policy(scope.caller, body.policy)
-    _check_outlets(parts, body)
     once = once_of(key, body)
     if once is not None and origin is not None:
         # A forge's key names the wish itself; what it is about may have moved on meanwhile.
         once = replace(once, digest=once.key)
-    with _wrong_field("base"):
-        order = replace(body.order(scope, parts.surface), origin=origin)
-        await parts.check_base(body.repo, body.base)
-    if body.head is not None:
-        with _wrong_field("head"):
-            await parts.check_base(body.repo, body.head)
+    earlier = await _made(parts, scope, once)
+    if earlier is not None:
+        return earlier
+    order = replace(body.order(scope, parts.surface), origin=origin)
+    await _check(parts, scope.caller, order)
     with conflicts_as("idempotency_conflict"):
         submitted = await parts.desk.submit(order, once)
     if submitted.created:
@@ -94,15 +90,52 @@ async def take(
     return submitted
 
 
-def _check_outlets(parts: RunParts, body: RunIn) -> None:
-    if body.notify is not None:
+async def take_again(parts: RunParts, scope: Scope, run_id: RunId, key: str | None) -> Submitted:
+    """Take the order of a run that has ended once more, for whoever asks for that.
+
+    It passes the checks of a new order of theirs, and `key` counts as for one.
+    """
+    once = once_of_retry(key, run_id)
+    earlier = await _made(parts, scope, once)
+    if earlier is not None:
+        return earlier
+    run = await parts.desk.get(scope.project, run_id)
+    await _check(parts, scope.caller, run.order)
+    with conflicts_as("run_not_ended"):
+        submitted = await parts.desk.retry(scope.project, run_id, scope.caller.key, once)
+    if submitted.created:
+        parts.ordered(submitted.run)
+    return submitted
+
+
+async def _made(parts: RunParts, scope: Scope, once: Once | None) -> Submitted | None:
+    """Return the run of an order that came before, whatever has changed since."""
+    if once is None:
+        return None
+    with conflicts_as("idempotency_conflict"):
+        earlier = await parts.desk.made(scope.project, once)
+    return None if earlier is None else Submitted(earlier, created=False)
+
+
+async def _check(parts: RunParts, caller: Caller, order: Order) -> None:
+    """Refuse (`GatewayError`) what a caller may not order, or what cannot be."""
+    task = order.task
+    with _wrong_field("repo"):
+        parts.repositories.check(task.repository)
+    parts.check_policy(caller, order.policy, order.limits.max_spend)
+    if order.notify is not None:
         with _wrong_field("notify"):
-            parts.check_notify(body.notify)
-    if body.publish is not None:
+            parts.check_notify(order.notify)
+    if order.publish is not None:
         with _wrong_field("publish"):
-            parts.repositories.check_push(body.repo)
-            if body.publish == "draft":
-                parts.check_draft(body.repo)
+            parts.repositories.check_push(task.repository)
+            if order.publish == "draft":
+                parts.check_draft(task.repository)
+    with _wrong_field("base"):
+        await parts.check_base(task.repository, task.base)
+    if task.review is not None and task.review.head:
+        with _wrong_field("head"):
+            await parts.check_base(task.repository, task.review.head)
 
 
 @contextmanager

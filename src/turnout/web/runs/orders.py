@@ -4,18 +4,19 @@ import hashlib
 import re
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from turnout.core.ids import RunId
 from turnout.core.json import ascii_json
 from turnout.core.money import Micros
 from turnout.core.service.orders import Once, Order, OrderLimits, Publish
 from turnout.core.tasks import ReviewAsk, RunKind, SurfaceName, Task
-from turnout.errors import GatewayError
+from turnout.errors import GatewayError, UsageError
 from turnout.gateway.config.tables import shaped
-from turnout.runs.intake import LARGEST_DIFF, NOTHING_SAID
+from turnout.runs.intake import LARGEST_DIFF, NOTHING_SAID, check_diff
 from turnout.web.runs.callers import Scope
 
-__all__ = ["LimitsIn", "RunIn", "once_of"]
+__all__ = ["LimitsIn", "RunIn", "once_of", "once_of_retry"]
 
 _LONGEST_KEY: Final = 255
 _KEY: Final = re.compile(rf"[\x21-\x7e]{{1,{_LONGEST_KEY}}}")
@@ -24,7 +25,14 @@ _BASE: Final = re.compile(r"[^\s\x00-\x1f\x7f~^:?*\[\\-][^\s\x00-\x1f\x7f:?*\[\\
 _WORK: Final = ("surface", "test_command", "requirements", "publish")
 """Fields that say how a change is made."""
 
-_Line = Annotated[str, Field(min_length=1, max_length=2_000)]
+
+def _without_nul(command: str) -> str:
+    if "\0" in command:
+        raise ValueError("must hold no NUL")
+    return command
+
+
+_Line = Annotated[str, Field(min_length=1, max_length=2_000), AfterValidator(_without_nul)]
 _LABEL: Final = r"[A-Za-z0-9][A-Za-z0-9._/:=-]{0,99}"
 _Label = Annotated[
     str,
@@ -39,7 +47,7 @@ _Label = Annotated[
 class LimitsIn(BaseModel):
     """What the run may take at most; never more than the service's own limits."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     max_steps: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """Act steps of an attempt."""
@@ -47,11 +55,16 @@ class LimitsIn(BaseModel):
     max_spend_micros: Annotated[int, Field(ge=1, le=10**15)] | None = None
     """Millionths of a US dollar."""
 
+    @property
+    def spend(self) -> Micros | None:
+        """The cap on spend, where there is one."""
+        return None if self.max_spend_micros is None else Micros(self.max_spend_micros)
+
 
 class RunIn(BaseModel):
     """A task, where it is to be done, and how."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     kind: RunKind = "change"
     """change: do the task; review: read a change, and say what is wrong with it."""
@@ -64,7 +77,7 @@ class RunIn(BaseModel):
     repo: Annotated[str, Field(min_length=1, max_length=2_000)]
     """Name of a repository of the service, or the https URL of one on a server that it lists."""
     base: Annotated[str, Field(min_length=1, max_length=255)] = "HEAD"
-    """Branch, tag or commit to start from."""
+    """Branch, tag or commit to start from: HEAD, or what a branch or a tag leads to."""
     surface: Literal["guide", "shell", "files"] | None = None
     """The set of tools; the service's own where it is left out."""
     policy: Annotated[str, Field(min_length=1, max_length=256)] | None = None
@@ -101,7 +114,6 @@ class RunIn(BaseModel):
             requirements=requirements,
             review=review,
         )
-        spend = self.limits.max_spend_micros
         return Order(
             task=task,
             project=scope.project,
@@ -114,7 +126,7 @@ class RunIn(BaseModel):
             limits=OrderLimits(
                 self.limits.max_steps,
                 self.limits.max_seconds,
-                None if spend is None else Micros(spend),
+                self.limits.spend,
             ),
         )
 
@@ -135,25 +147,40 @@ class RunIn(BaseModel):
         if self.head is not None:
             _check_commit("head", self.head)
             return ReviewAsk(head=self.head)
-        return ReviewAsk((self.diff or "").encode(errors="surrogatepass"))
+        diff = (self.diff or "").encode(errors="surrogatepass")
+        try:
+            check_diff(diff)
+        except UsageError as error:
+            raise _wrong("diff", error.message, error.mend) from error
+        return ReviewAsk(diff)
 
 
 def once_of(key: str | None, body: RunIn) -> Once | None:
     """Return the promise that an `Idempotency-Key` makes; `GatewayError` (400) for a wrong one."""
     if key is None:
         return None
+    return _once(key, ascii_json(body.model_dump(mode="python", exclude_defaults=True)))
+
+
+def once_of_retry(key: str | None, run_id: RunId) -> Once | None:
+    """Return the promise that it makes for the retry of a run, as `once_of` does."""
+    return None if key is None else _once(key, f"retry {run_id}")
+
+
+def _once(key: str, said: str) -> Once:
     if not _KEY.fullmatch(key):
         text = f"`Idempotency-Key` must be 1 to {_LONGEST_KEY} printable characters."
         raise _wrong("Idempotency-Key", text)
-    said = ascii_json(body.model_dump(mode="python", exclude_defaults=True))
     return Once(key, hashlib.sha256(said.encode()).hexdigest())
 
 
 def _check_commit(field: str, named: str) -> None:
-    if not _BASE.fullmatch(named) or ".." in named:
+    odd = ".." in named or "@{" in named
+    other = named.startswith("refs/") and not named.startswith(("refs/heads/", "refs/tags/"))
+    if not _BASE.fullmatch(named) or odd or other:
         text = f"{named[:100]!r} names no commit. Name a branch, tag or commit."
         raise _wrong(field, text)
 
 
-def _wrong(field: str, text: str) -> GatewayError:
-    return GatewayError(text, status=400, code="invalid_request", param=field)
+def _wrong(field: str, text: str, mend: str = "") -> GatewayError:
+    return GatewayError(text, status=400, code="invalid_request", param=field, mend=mend)

@@ -3,20 +3,21 @@
 import asyncio
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from turnout.core.ids import RunId, ToolCallId
 from turnout.core.runs import Outcome, RunState
-from turnout.core.service.orders import Answer, RunFilter
+from turnout.core.service.orders import Answer, RunFilter, Submitted
 from turnout.errors import GatewayError
+from turnout.gateway.admin.audit import unchanged
 from turnout.gateway.admin.errors import REFUSALS
 from turnout.runs.durable.ports import RunDesk
 from turnout.runs.summary import fold
 from turnout.runs.trajectory import TrajectoryFormat
 from turnout.runs.trajectory.documents import trajectory_json
-from turnout.web.runs.callers import ApproverDep, MemberDep, RunPath, Scope, ViewerDep
-from turnout.web.runs.intake import RunParts, conflicts_as, take
+from turnout.web.runs.callers import ApproverDep, MemberDep, RunPath, Scope, StillDep, ViewerDep
+from turnout.web.runs.intake import RunParts, conflicts_as, take, take_again
 from turnout.web.runs.orders import RunIn
 from turnout.web.runs.streams import Streams, resumed_after
 from turnout.web.runs.views import RecordOut, RunDetail, RunOut, RunsOut, record_json
@@ -28,6 +29,7 @@ _MOST_NUMBER: Final = 2**53
 _After = Annotated[
     int, Query(ge=0, le=_MOST_NUMBER, description="`seq` of the last entry that is known.")
 ]
+_Key = Annotated[str | None, Header()]
 _DIFF: Final[dict[str, Any]] = {
     "content": {"text/x-diff": {"schema": {"type": "string", "format": "binary"}}},
     "description": "What `git apply` takes; empty where nothing changed.",
@@ -77,21 +79,14 @@ def _add_orders(router: APIRouter, parts: RunParts) -> None:
 
     @router.post("", status_code=201, responses={200: {"model": RunOut}})
     async def order_run(
-        body: RunIn,
-        scope: MemberDep,
-        response: Response,
-        idempotency_key: Annotated[str | None, Header()] = None,
+        body: RunIn, scope: MemberDep, response: Response, idempotency_key: _Key = None
     ) -> RunOut:
         """Order a run: it is durable when this answers 201, and 200 where it was before.
 
         The same `Idempotency-Key` with the same body stands for the same run, with another body
         it is a conflict (409).
         """
-        submitted = await take(parts, scope, body, idempotency_key)
-        run = submitted.run
-        response.status_code = 201 if submitted.created else 200
-        response.headers["location"] = f"/v1/runs/{run.run_id}"
-        return RunOut.of(run)
+        return _answered(await take(parts, scope, body, idempotency_key), response)
 
     @router.get("")
     async def list_runs(
@@ -120,18 +115,22 @@ def _add_decisions(router: APIRouter, parts: RunParts) -> None:
     desk = parts.desk
 
     @router.post("/{run_id}/cancel")
-    async def cancel_run(run_id: RunPath, scope: MemberDep) -> RunOut:
+    async def cancel_run(run_id: RunPath, scope: MemberDep, request: Request) -> RunOut:
         """Stop a run after the step under way; one that has ended stays as it is."""
+        before = await desk.get(scope.project, run_id)
+        if before.state == "ended" or before.cancel_asked:
+            unchanged(request)
         return RunOut.of(await desk.cancel(scope.project, run_id))
 
-    @router.post("/{run_id}/retry", status_code=201)
-    async def retry_run(run_id: RunPath, scope: MemberDep, response: Response) -> RunOut:
-        """Order a run that has ended again, charged to this key."""
-        with conflicts_as("run_not_ended"):
-            run = await desk.retry(scope.project, run_id, scope.caller.key)
-        parts.ordered(run)
-        response.headers["location"] = f"/v1/runs/{run.run_id}"
-        return RunOut.of(run)
+    @router.post("/{run_id}/retry", status_code=201, responses={200: {"model": RunOut}})
+    async def retry_run(
+        run_id: RunPath, scope: MemberDep, response: Response, idempotency_key: _Key = None
+    ) -> RunOut:
+        """Order a run that has ended again, charged to this key and checked as an order of it.
+
+        The same `Idempotency-Key` stands for the same new run.
+        """
+        return _answered(await take_again(parts, scope, run_id, idempotency_key), response)
 
     async def decide(run_id: RunId, scope: Scope, body: DecisionIn | None, allowed: bool) -> RunOut:
         answer = (body or DecisionIn()).answer(scope.caller.key, allowed=allowed)
@@ -151,6 +150,14 @@ def _add_decisions(router: APIRouter, parts: RunParts) -> None:
     ) -> RunOut:
         """Refuse the tool call that a run waits for; the model is told, and goes on."""
         return await decide(run_id, scope, body, False)
+
+
+def _answered(submitted: Submitted, response: Response) -> RunOut:
+    """Answer an order: 201 where it has made a run, 200 where that was there before."""
+    run = submitted.run
+    response.status_code = 201 if submitted.created else 200
+    response.headers["location"] = f"/v1/runs/{run.run_id}"
+    return RunOut.of(run)
 
 
 def _add_records(router: APIRouter, desk: RunDesk) -> None:
@@ -214,10 +221,13 @@ def _add_events(router: APIRouter, desk: RunDesk, streams: Streams) -> None:
     async def follow_run(
         run_id: RunPath,
         scope: ViewerDep,
+        still: StillDep,
         after: _After = 0,
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> Response:
         """Follow the record as it grows, as server-sent events, until the run has ended.
+
+        A key that is shut meanwhile ends it.
 
         A client that was cut off sends `Last-Event-ID` and misses nothing.
         """
@@ -225,4 +235,4 @@ def _add_events(router: APIRouter, desk: RunDesk, streams: Streams) -> None:
         run = await desk.get(scope.project, run_id)
         if run.state == "ended" and not await desk.entries(scope.project, run_id, after=place):
             return Response(status_code=204)
-        return streams.of(desk.follow(scope.project, run_id, after=place))
+        return streams.of(desk.follow(scope.project, run_id, after=place), still)

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from turnout.core.ids import RunId
+from turnout.gateway.admin.audit import unchanged
 from turnout.gateway.admin.errors import REFUSALS
 from turnout.runs.durable.ports import RunDesk
 from turnout.runs.spend.compare import CallDifference, Reconciled, Why
@@ -85,8 +86,11 @@ def spend_router(desk: RunDesk, reconciler: Reconciler) -> APIRouter:
         return await compared(scope.project, run_id, write=False)
 
     @router.post("/{run_id}/reconcile")
-    async def reconcile_run(run_id: RunPath, scope: MemberDep) -> SpendOut:
+    async def reconcile_run(run_id: RunPath, scope: MemberDep, request: Request) -> SpendOut:
         """Compare them and, where the run has ended, put its record right by the receipts."""
-        return await compared(scope.project, run_id, write=True)
+        found = await compared(scope.project, run_id, write=True)
+        if not found.corrected:
+            unchanged(request)
+        return found
 
     return router

@@ -1,7 +1,7 @@
 """Server-sent events of a run's record, which a client may leave and come back to."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final
 
@@ -13,6 +13,7 @@ from turnout.core.json import ascii_json
 from turnout.errors import GatewayError, TurnoutError
 from turnout.gateway.delivery import AppLimits, ClientGoneError, Connected, send_events
 from turnout.gateway.exchange import UpstreamError
+from turnout.gateway.wire.errors import error_text
 from turnout.web.runs.views import entry_json
 
 __all__ = ["EventStream", "Streams", "resumed_after"]
@@ -24,6 +25,10 @@ _LONGEST_ID: Final = 15
 """Digits."""
 
 
+def _for_good() -> None:
+    """Let it be."""
+
+
 class Streams:
     """The streams that are open: not too many at once, and none once the service stops."""
 
@@ -33,8 +38,14 @@ class Streams:
         self._open: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def of(self, entries: AsyncGenerator[Entry, None]) -> "EventStream":
-        """Return the answer that streams entries; `GatewayError` (503) where too many are open."""
+    def of(
+        self, entries: AsyncGenerator[Entry, None], still: Callable[[], None] = _for_good
+    ) -> "EventStream":
+        """Return the answer that streams entries; `GatewayError` (503) where too many are open.
+
+        It ends, with an error that says why, once `still` raises one; that is asked again and
+        again.
+        """
         if self._closed or len(self._open) >= self._most:
             raise GatewayError(
                 "No more event streams can be opened here now.",
@@ -43,7 +54,7 @@ class Streams:
                 mend="Come back in a moment, or read `/record`.",
                 retry_after=2,
             )
-        return EventStream(self, entries)
+        return EventStream(self, entries, still)
 
     def close(self) -> None:
         """End every stream; clients go on elsewhere, or here later, from where they were."""
@@ -56,21 +67,24 @@ class Streams:
         """Whether the service is about to stop."""
         return self._closed
 
-    async def run(self, entries: AsyncGenerator[Entry, None], receive: Receive, send: Send) -> None:
+    async def run(self, stream: "EventStream", receive: Receive, send: Send) -> None:
         """Send entries until there are no more, the client goes away, or the service stops."""
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("runs inside a task")
         self._open.add(task)
+        leave, writer = _Leave(stream.still, task, self._keep_alive), _Writer()
         try:
-            with Connected(receive):
-                await send_events(send, _written(entries), _Writer(), {}, self._keep_alive)
+            with Connected(receive), leave:
+                written = _written(stream.entries)
+                await send_events(send, written, writer, {}, self._keep_alive)
         except ClientGoneError:
             return
         except asyncio.CancelledError:
-            if not self._closed or task.uncancel():
+            if not (self._closed or leave.refused) or task.uncancel():
                 raise
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            last = b"" if leave.refused is None else writer.error(leave.refused)
+            await send({"type": "http.response.body", "body": last, "more_body": False})
         finally:
             self._open.discard(task)
 
@@ -80,20 +94,52 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, streams: Streams, entries: AsyncGenerator[Entry, None]) -> None:
+    def __init__(
+        self, streams: Streams, entries: AsyncGenerator[Entry, None], still: Callable[[], None]
+    ) -> None:
         super().__init__()
         self._streams = streams
-        self._entries = entries
+        self.entries = entries
+        self.still = still
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
         del scope
-        await self._streams.run(self._entries, receive, send)
+        await self._streams.run(self, receive, send)
+
+
+class _Leave:
+    """A block that is cancelled once `still` raises; `refused` is what it raised then."""
+
+    def __init__(
+        self, still: Callable[[], None], task: "asyncio.Task[None]", seconds: float
+    ) -> None:
+        self.refused: TurnoutError | None = None
+        self._still = still
+        self._task = task
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        self._looking = asyncio.create_task(self._look())
+
+    def __exit__(self, *_: object) -> None:
+        self._looking.cancel()
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(self._seconds)
+            try:
+                self._still()
+            except TurnoutError as error:
+                self.refused = error
+                self._task.cancel()
+                return
 
 
 class _Writer:
     def error(self, error: TurnoutError | UpstreamError) -> bytes:
-        said = ascii_json({"error": {"message": str(error), "code": "stream_failed"}})
+        code = error.code if isinstance(error, GatewayError) else "stream_failed"
+        said = ascii_json({"error": {"message": error_text(error), "code": code}})
         return f"event: error\ndata: {said}\n\n".encode()
 
 

@@ -1,12 +1,15 @@
 """Workers of the service: what they are made of, and what each order is worked on with."""
 
+import asyncio
 import fcntl
+import logging
 import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -15,6 +18,8 @@ from turnout.core.clock import Clock
 from turnout.core.events import Entry
 from turnout.core.money import Micros
 from turnout.core.service.orders import Order, OrderLimits
+from turnout.core.service.retention import Retention
+from turnout.errors import SandboxError
 from turnout.runs.checkpoints.ports import Checkpoints
 from turnout.runs.durable.announcing import Announcer, Tell, tell_nobody
 from turnout.runs.durable.desk import Desk
@@ -27,6 +32,7 @@ from turnout.runs.durable.turns import Turns
 from turnout.runs.observe.tagging import tagged
 from turnout.runs.service import check_walls
 from turnout.sandbox.base import SandboxDriver
+from turnout.sandbox.workspace.prune import prune
 from turnout.settings import Settings
 from turnout.store.bell import listening
 from turnout.store.database import Database
@@ -36,13 +42,16 @@ from turnout.wiring.rooms import workshop_of
 from turnout.wiring.sandboxes import check_egress, open_sandboxes
 from turnout.wiring.serving.checkpoints import open_checkpoints
 from turnout.wiring.serving.reach import Reach
-from turnout.wiring.state import state_folder_of
+from turnout.wiring.state import discreet_of, state_folder_of
 
-__all__ = ["Durable", "open_durable"]
+__all__ = ["Durable", "keep_disk", "open_durable"]
 
 N = TypeVar("N", int, float)
 
 _LOCK: Final = "workers.lock"
+_EVERY: Final = 3_600.0
+"""Seconds between two looks at the disk."""
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +130,36 @@ async def _open_worker(
             clock,
             stores.publish,
             reach.fetch,
+            discreet_of(settings),
         )
         options = settings.service
         name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         engine = TaskEngine(
             stores.orders,
             stores.records,
-            tagged(Announcer(stores.orders, clock, tell).of(segments.work)),
+            tagged(Announcer(stores.orders, stores.records, clock, tell).of(segments.work)),
             Turns(options.per_project, options.per_repository).pick,
             clock,
             Worker(name, options.workers, alone, pace),
         )
+        keeping = asyncio.create_task(keep_disk(settings.home, clock, options.retention))
+        stack.push_async_callback(_ended, keeping)
         yield await stack.enter_async_context(engine)
+
+
+async def keep_disk(home: Path, clock: Clock, retention: Retention) -> None:
+    """Remove what no run has used for long from a worker's disk, now and every hour."""
+    while True:
+        try:
+            await prune(home, keep_days=retention.workspaces / timedelta(days=1))
+        except (OSError, SandboxError) as error:
+            _LOG.warning("What workspaces were made of stays for now: %s", error)
+        await clock.sleep(_EVERY)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
 
 
 @contextmanager

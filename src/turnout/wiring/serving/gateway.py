@@ -12,7 +12,6 @@ from turnout import __version__
 from turnout.core.clock import SystemClock
 from turnout.core.govern.revisions import DEFAULT_POLICY
 from turnout.core.receipts import Receipt
-from turnout.errors import UsageError
 from turnout.gateway.access import open_access, shared_key
 from turnout.gateway.admin.app import AdminParts, build_admin
 from turnout.gateway.admin.audit import audit_router
@@ -78,25 +77,26 @@ async def open_gateway(
 ) -> AsyncIterator[OpenGateway]:
     """Serve the gateway on an address; without a key only to programs of this machine.
 
-    `on_receipt` is told of each request, and must not wait. `beside` opens what else is served.
+    An address that others can reach is served to nobody while there is no key, and `report` says
+    so. `on_receipt` is told of each request, and must not wait. `beside` opens what else is served.
     """
     clock = SystemClock()
     async with (
         open_database(database_of(settings)) as database,
         AsyncExitStack() as stack,
     ):
+        private = is_loopback(host)
         ring = KeyRing(
             KeysStore(database),
             clock,
             shared=shared_key(key) if key else None,
-            keyless=None if key else open_access(),
+            keyless=open_access() if private and not key else None,
         )
         await stack.enter_async_context(ring)
-        if not (key or ring.known or is_loopback(host)):
-            raise UsageError(
-                f"Others can reach {host}, and no key is set.",
-                mend="Make one with `turnout keys create NAME`, name the variable that holds one "
-                "with --key-env, or listen on 127.0.0.1.",
+        if not (key or ring.known or private):
+            report(
+                f"Others can reach {host}, and there is no key: every request is refused until "
+                "`turnout keys create NAME` has made one."
             )
         ground = await ground_of(settings, database, clock, stack)
         observing = await stack.enter_async_context(
@@ -111,7 +111,7 @@ async def open_gateway(
         site = await site_of(ground, report, "unknown", PoliciesStore(database), seen)
         more = More() if beside is None else await beside(ground, site, ring, observing)
         admin = await _admin_app(ground, site, ring, more.routers)
-        callers = with_workers(ring.authenticate, behalf_of(ring.named))
+        callers = with_workers(ring.authenticate, behalf_of(ring.named, site.book.default))
         app = (
             app_of(site, callers, admin, more.ready)
             if more.models

@@ -15,6 +15,7 @@ from turnout.core.service.options import ServiceAddress
 from turnout.core.service.orders import Order
 from turnout.errors import GatewayError, ModelUnavailableError
 from turnout.gateway.access import Authenticate
+from turnout.gateway.exchange import Caller
 from turnout.gateway.keys.behalf import token_for
 from turnout.gateway.server import serve
 from turnout.runs.ports import ModelAccess, Report
@@ -22,13 +23,28 @@ from turnout.settings import Settings
 from turnout.web.workers.client import AWAY, AccessClient
 from turnout.web.workers.routes import Access
 from turnout.wiring.gateway import Site, access_for, app_of
-from turnout.wiring.sources import check_counted
+from turnout.wiring.sources import check_counted, check_priced
 
-__all__ = ["OwnModels", "RemoteModels", "open_own_models", "open_remote_models"]
+__all__ = ["OwnModels", "RemoteModels", "check_order", "open_own_models", "open_remote_models"]
 
 _PATIENCE: Final = 900.0
 """Seconds that a run waits for a gateway which is away, as its model calls do."""
 _LONGEST_PAUSE: Final = 10.0
+
+
+def check_order(
+    settings: Settings, site: Site, caller: Caller, policy: str | None, max_spend: Micros | None
+) -> None:
+    """Raise the `GatewayError` with which every model call of a run would be refused."""
+    chosen, catalog = site.book.resolve(caller, RoutingAsk(policy=policy)), site.settled.catalog
+    try:
+        check_priced(settings.agent, chosen, catalog, caller.limits.spend_per_day)
+        if max_spend is not None:
+            check_counted(replace(settings.agent, max_spend=max_spend), chosen, catalog)
+    except ModelUnavailableError as error:
+        raise GatewayError(
+            error.message, status=403, code="price_unknown", mend=error.mend
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +155,7 @@ class RemoteModels:
 async def open_remote_models(
     gateway: ServiceAddress, clock: Clock, report: Report, stack: AsyncExitStack
 ) -> RemoteModels:
-    """Return the way to a gateway; `GatewayError` (401, 403) where it refuses this worker's key.
+    """Return the way to a gateway; `ModelUnavailableError` where it refuses this worker's key.
 
     One that does not answer yet is told of, and waited for by each run.
     """
@@ -148,6 +164,6 @@ async def open_remote_models(
         await asking.access()
     except GatewayError as error:
         if error.code != AWAY:
-            raise
+            raise ModelUnavailableError(error.message, mend=error.mend) from error
         report(f"{error.message} Runs wait for it.")
     return RemoteModels(gateway, asking, clock)

@@ -99,7 +99,7 @@ async def open_observing(
     """
     options, metrics = settings.observe, Metrics()
     variable = options.metrics_variable
-    key = "" if variable is None else secret_named(variable)
+    key = "" if variable is None else secret_named(variable, what="the key for /metrics")
     async with AsyncExitStack() as stack:
         traces = await open_traces(options, stack, report)
         runs = RunMetrics(metrics, clock)

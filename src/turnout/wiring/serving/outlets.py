@@ -4,23 +4,30 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
-from turnout.core.clock import Clock
+from turnout.core.clock import Clock, SystemClock
 from turnout.core.govern.happenings import Happening
 from turnout.core.govern.webhooks import Webhook
-from turnout.errors import ForgeError, UsageError
+from turnout.errors import ConfigError, ForgeError, UsageError
+from turnout.gateway.exchange import Caller
+from turnout.gateway.keys.ring import KeyRing, no_key
 from turnout.gateway.notices.posting import HttpPoster, check_url
 from turnout.gateway.notices.sender import WebhookSender
 from turnout.gateway.notices.signing import project_secret
 from turnout.runs.forges.desk import OpenForge, open_forges
 from turnout.runs.publish.publisher import Publisher, Publishing
 from turnout.settings import Settings, secret_value
-from turnout.store.database import Database
+from turnout.store.database import Database, database_at
+from turnout.store.keys import KeysStore
 from turnout.store.notifications import NotificationsStore
 from turnout.store.orders import OrdersStore
 from turnout.store.publications import PublicationsStore
 from turnout.store.record import RecordStore
+from turnout.store.upkeep import stands
+from turnout.wiring.serving.forging import check_orders
 from turnout.wiring.serving.reach import Reach
+from turnout.wiring.state import database_of, discreet_of
 
 __all__ = [
     "ForgeSeen",
@@ -85,6 +92,7 @@ async def open_outlets(
                 forges,
                 clock,
                 outlets.see,
+                discreet_of(settings),
             )
             publisher = Publisher(parts)
             publisher.start()
@@ -104,16 +112,47 @@ class ForgeSeen:
 
 
 async def examine_forges(settings: Settings) -> Sequence[ForgeSeen]:
-    """Ask each forge about its repositories, with our token."""
-    async with open_forges(settings.service.forges, secret_value) as forges:
-        return await asyncio.gather(*map(_seen, forges.by_name.values()))
+    """Look at what each forge needs here, and ask it about its repositories, with our token.
+
+    `StoreError` where our keys cannot be read; what holds them is left as it is.
+    """
+    forges = settings.service.forges
+    if not forges:
+        return ()
+    keys = await _keys_of(settings)
+    async with open_forges(forges, secret_value) as opened:
+        return await asyncio.gather(*(_seen(one, keys) for one in opened.by_name.values()))
 
 
-async def _seen(opened: OpenForge) -> ForgeSeen:
+async def _keys_of(settings: Settings) -> KeyRing | None:
+    """Return our keys; None where there is nothing yet that could hold one."""
+    where = database_of(settings)
+    if (await stands(where)).verdict == "empty":
+        return None
+    database = database_at(where)
+    try:
+        ring = KeyRing(KeysStore(database), SystemClock())
+        await ring.refresh()
+        return ring
+    finally:
+        await database.close()
+
+
+def _holder(keys: KeyRing | None, name: str) -> Caller:
+    if keys is None:
+        raise no_key(name)
+    return keys.named(name)
+
+
+async def _seen(opened: OpenForge, keys: KeyRing | None) -> ForgeSeen:
     forge, paths = opened.forge, sorted(opened.forge.repositories)
     if not secret_value(forge.secret_variable):
         detail = f"{forge.secret_variable} is not set: no webhook can be checked"
         return ForgeSeen(forge.name, ok=False, detail=detail, mend="Set it for `turnout serve`.")
+    try:
+        check_orders(partial(_holder, keys, forge.key), f"service.forges.{forge.name}.key")
+    except ConfigError as error:
+        return ForgeSeen(forge.name, ok=False, detail=error.message, mend=error.mend)
     for path in paths:
         try:
             await opened.client.main_branch(path)

@@ -10,6 +10,7 @@ from turnout.core.govern.audit import Audited
 from turnout.core.service.orders import Submitted
 from turnout.core.service.queues import QueueOptions
 from turnout.errors import ConfigError, GatewayError, MissingExtraError
+from turnout.gateway.exchange import Caller
 from turnout.gateway.keys.ring import KeyRing
 from turnout.settings import Settings, secret_named
 from turnout.store.audit import AuditStore
@@ -19,6 +20,7 @@ from turnout.web.runs.callers import Scope, member_scope
 from turnout.web.runs.intake import RunParts, take
 from turnout.web.runs.orders import RunIn
 from turnout.wiring.gateway import Ground
+from turnout.wiring.serving.forging import check_orders
 
 __all__ = ["check_queue", "open_queue"]
 
@@ -48,10 +50,7 @@ async def open_queue(ground: Ground, runs: RunParts, ring: KeyRing) -> None:
     """
     queue = check_queue(ground.settings)
     submitting = _Submitting(runs, ring, queue.key, ground)
-    try:
-        submitting.scope()
-    except GatewayError as error:
-        raise ConfigError(f"`service.queue.key`: {error.message}", mend=error.mend) from error
+    check_orders(submitting.caller, "service.queue.key")
     consumer = Consumer(_inbox_of(queue), submitting.submit, ground.clock)
     await ground.stack.enter_async_context(consumer)
 
@@ -65,8 +64,12 @@ class _Submitting:
 
     def scope(self) -> Scope:
         """Return whom the runs are charged to; `GatewayError` while that key opens nothing."""
+        return member_scope(self.caller())
+
+    def caller(self) -> Caller:
+        """Return the holder of the key; `GatewayError` (401) where it opens nothing."""
         ring, key = self.ring, self.key
-        return member_scope(ring.authenticate(_HERE) if key is None else ring.named(key))
+        return ring.authenticate(_HERE) if key is None else ring.named(key)
 
     async def submit(self, order: RunIn, key: str | None) -> Submitted:
         """Take an order in, as the API does."""
@@ -84,7 +87,7 @@ class _Submitting:
 
 
 def _inbox_of(queue: QueueOptions) -> OpenInbox:
-    url = secret_named(queue.url_variable)
+    url = secret_named(queue.url_variable, what="the address of the queue")
     kind = _KINDS.get(urlsplit(url).scheme)
     if kind is None:
         raise ConfigError(

@@ -23,8 +23,8 @@ class Reach:
     settings: Settings
 
     async def resolve(self, place: str, base: str) -> Resolved:
-        """Find the commit that `base` names; `RepositoryError` where that cannot be."""
-        return await resolve(place, base, self._access_at(place))
+        """Find the public commit that `base` names; `RepositoryError` where that cannot be."""
+        return await resolve(place, base, self._access_at(place), public=True)
 
     async def fetch(self, place: str, commit: str) -> None:
         """Have a commit here, and its ancestors, before something without a token asks for it.

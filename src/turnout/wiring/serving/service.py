@@ -5,12 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from turnout.core.inference import RoutingAsk
 from turnout.core.observe.news import RunNews, ordered
 from turnout.core.receipts import Receipt
 from turnout.core.service.options import EVERY_ROLE, ServiceRole
 from turnout.core.service.orders import OrderedRun
-from turnout.gateway.exchange import Caller
 from turnout.gateway.keys.behalf import behalf_of
 from turnout.gateway.keys.ring import KeyRing
 from turnout.runs.durable.ports import ModelsFor
@@ -29,7 +27,12 @@ from turnout.wiring.gateway import Ground, Site
 from turnout.wiring.serving.durable import Durable, open_durable
 from turnout.wiring.serving.forging import check_forges, open_webhooks
 from turnout.wiring.serving.gateway import More, OpenGateway, open_gateway
-from turnout.wiring.serving.models import OwnModels, open_own_models, open_remote_models
+from turnout.wiring.serving.models import (
+    OwnModels,
+    check_order,
+    open_own_models,
+    open_remote_models,
+)
 from turnout.wiring.serving.observing import Observing, OnRun
 from turnout.wiring.serving.outlets import check_draft, check_notify, open_outlets
 from turnout.wiring.serving.places import Places
@@ -124,7 +127,8 @@ class _Front:
         """Open it; it ends with the ground's stack."""
         ground, roles = self.ground, self.served.roles
         gateway = "gateway" in roles
-        own = OwnModels(ground.settings, self.site, behalf_of(self.ring.named), ground.clock)
+        behalf = behalf_of(self.ring.named, self.site.book.default)
+        own = OwnModels(ground.settings, self.site, behalf, ground.clock)
         told = telling(self.site.notices, self.observing.telling(self.on_run))
         outlets = await ground.stack.enter_async_context(
             open_outlets(
@@ -171,16 +175,12 @@ class _Front:
         return (await opening).of
 
     def _runs(self, durable: Durable) -> RunParts:
-        site, places, settings = self.site, self.places, self.ground.settings
-
-        def check_policy(caller: Caller, policy: str | None) -> None:
-            site.book.resolve(caller, RoutingAsk(policy=policy))
-
+        places, settings = self.places, self.ground.settings
         parts = RunParts(
             desk=durable.desk,
             repositories=places.book,
             streams=self.streams,
-            check_policy=check_policy,
+            check_policy=partial(check_order, settings, self.site),
             check_notify=partial(check_notify, settings),
             check_draft=partial(check_draft, settings),
             publications=PublicationsStore(self.ground.database).of,

@@ -30,7 +30,8 @@ async def open_worker(
 ) -> AsyncIterator[BoundAddress]:
     """Work on what is ordered; the address says whether this process lives and can work.
 
-    `ConfigError` where no gateway is named, `GatewayError` where it refuses this worker's key.
+    `ConfigError` where no gateway is named, `ModelUnavailableError` where it refuses this
+    worker's key.
     """
     gateway = gateway_address()
     if gateway is None:

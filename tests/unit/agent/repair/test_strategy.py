@@ -263,6 +263,7 @@ async def test_without_source_the_end_names_the_mend() -> None:
         (402, "session_spend_cap", "capped"),
         (429, "session_request_cap", "capped"),
         (403, "tool_not_allowed", "refused"),
+        (403, "price_unknown", "refused"),
         (429, "rate_limited", "capped"),
         (502, "upstream_error", "failed"),
     ],

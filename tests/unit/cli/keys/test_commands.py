@@ -59,6 +59,26 @@ def test_a_configuration_file_is_read_where_the_command_is_started(
     assert listed(home)[0]["policies"] == ["agents"]
 
 
+def test_a_cap_that_keeps_a_key_from_every_model_is_warned_of(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows what the one model costs, unless the policy does not mind."""
+    monkeypatch.chdir(tmp_path)
+    file = (
+        "[policies.easy]\nallow_unpriced = true\n[policies.strict]\n"
+        '[providers.own]\nbase_url = "http://10.0.0.5:8000/v1"\n'
+        '[[deployments]]\nmodel = "own-model"\nprovider = "own"\n'
+    )
+    (tmp_path / "turnout.toml").write_text(file)
+    made = keys(home, "create", "a", "--policy", "strict", "--spend-per-day", "20")
+    assert "warning: The key has a cap on spend" in made.stderr
+    assert "own/own-model is unknown" in made.stderr
+    assert "`price`" in made.stderr
+    for name, more in (("b", ("--spend-per-day", "20", "--policy", "easy")), ("c", ())):
+        made = keys(home, "create", name, *more, *(() if more else ("--policy", "strict")))
+        assert "warning" not in made.stderr
+
+
 def test_what_is_not_said_is_not_limited(home: Path) -> None:
     """The key has the default policy, and no rights to govern."""
     (key,) = [json.loads(keys(home, "create", "ci", "--json").stdout)]

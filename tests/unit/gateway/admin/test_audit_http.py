@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 
 import pytest
+from fastapi import APIRouter, Request, Response
 from starlette.testclient import TestClient
 from tests.unit.gateway.admin.admin_app import CATALOG, Admin, Explained, authenticate
 
 from turnout.core.govern.audit import Audited, AuditFilter, AuditLine, AuditPage
 from turnout.errors import StoreError
 from turnout.gateway.admin.app import AdminParts, build_admin
-from turnout.gateway.admin.audit import audit_router
+from turnout.gateway.admin.audit import audit_router, unchanged
 from turnout.gateway.admin.keys import keys_router
 from turnout.gateway.keys.desk import KeyDesk
 from turnout.gateway.policy.desk import PolicyDesk
@@ -44,6 +45,22 @@ def book() -> Book:
     return Book()
 
 
+def doors() -> APIRouter:
+    """Return a route that makes something or finds it, and one that says what it has done."""
+    router = APIRouter(prefix="/doors")
+
+    @router.post("/{name}", status_code=201)
+    async def make_door(name: str, response: Response) -> None:
+        response.status_code = 200 if name == "old" else 201
+
+    @router.post("/{name}/close")
+    async def close_door(name: str, request: Request) -> None:
+        if name == "old":
+            unchanged(request)
+
+    return router
+
+
 @pytest.fixture
 def admin(book: Book) -> Admin:
     """Return an application that puts changes there."""
@@ -53,7 +70,7 @@ def admin(book: Book) -> Admin:
         policies=PolicyDesk(MemoryPoliciesStore(), CATALOG, clock),
         explain=Explained(),
         shapes={},
-        routers=(keys_router(KeyDesk(MemoryKeys(), clock)), audit_router(book, clock)),
+        routers=(keys_router(KeyDesk(MemoryKeys(), clock)), audit_router(book, clock), doors()),
         audit=book,
         clock=clock,
     )
@@ -78,6 +95,17 @@ def test_every_change_names_who_did_what_to_which(admin: Admin, book: Book) -> N
         {"admin": "true"},
     ]
     assert "secret" not in str(book.changes[2].detail)
+
+
+def test_what_has_left_everything_as_it_was_is_no_change(admin: Admin, book: Book) -> None:
+    """What was made before is not made again, and what was closed stays closed."""
+    for name in ("old", "new"):
+        for path in (f"/doors/{name}", f"/doors/{name}/close"):
+            assert admin.call("POST", path).is_success
+    assert [(c.action, c.subject) for c in book.changes] == [
+        ("make_door", "new"),
+        ("close_door", "new"),
+    ]
 
 
 def test_what_was_refused_or_only_asked_is_no_change(admin: Admin, book: Book) -> None:

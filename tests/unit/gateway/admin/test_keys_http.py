@@ -46,6 +46,15 @@ def test_a_key_asks_models_and_no_more_until_it_has_another_role(admin: Admin) -
     assert admin.call("PATCH", "/keys/ci", json={"role": "root"}).status_code == 400
 
 
+def test_a_key_ends_at_the_moment_that_was_said(admin: Admin) -> None:
+    """With its offset; a moment without one is none."""
+    wanted = {"name": "ci", "expires_at": "2999-01-01T00:00:00+02:00"}
+    made = admin.call("POST", "/keys", json=wanted)
+    assert (made.status_code, made.json()["expires_at"]) == (201, "2998-12-31T22:00:00Z")
+    bare = admin.call("PATCH", "/keys/ci", json={"expires_at": "2999-01-01T00:00:00"})
+    assert bare.status_code == 400
+
+
 def test_a_revoked_key_stays_on_the_list(admin: Admin) -> None:
     """Its name is not given again."""
     admin.call("POST", "/keys", json={"name": "ci"})
@@ -76,7 +85,17 @@ def test_a_key_without_rights_changes_nothing(admin: Admin, method: str, path: s
     assert admin.call(method, path, key="dev", **body).status_code == 403
 
 
-@pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "x", "concurrency": 0}, {"nam": "x"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": ""},
+        {"name": "x", "concurrency": 0},
+        {"name": "x", "concurrency": True},
+        {"name": "x", "concurrency": "4"},
+        {"name": "x", "admin": "yes"},
+        {"nam": "x"},
+    ],
+)
 def test_a_wrong_key_is_refused(admin: Admin, wrong: dict[str, object]) -> None:
     """400, in the one error shape."""
     refused = admin.call("POST", "/keys", json=wrong)

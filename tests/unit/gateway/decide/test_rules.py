@@ -181,6 +181,9 @@ def test_any_cap_on_spend_needs_a_price() -> None:
     unpriced = replace(A, price=None)
     decision = choose(Policy(), Sight(spend_capped=True), deployments=(unpriced,))
     assert decision.candidates[0].dropped == "price unknown under a spend cap"
+    error = none_eligible(decision, Sight(spend_capped=True))
+    assert (error.status, error.code) == (403, "price_unknown")
+    assert "`price`" in error.mend
 
 
 def test_a_warm_cache_keeps_the_session_at_its_provider() -> None:

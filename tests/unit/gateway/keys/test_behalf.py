@@ -22,9 +22,12 @@ def named(name: str) -> Caller:
     return CALLERS[name]
 
 
+BEHALF_OF = behalf_of(named, lambda: "main")
+
+
 def asks(key: str, project: str, policy: str | None = None) -> Caller:
     """Return whom a call counts as."""
-    return behalf_of(named)({"authorization": f"Bearer {token_for(key, project, policy)}"})
+    return BEHALF_OF({"authorization": f"Bearer {token_for(key, project, policy)}"})
 
 
 def test_a_call_counts_as_the_one_who_ordered():
@@ -49,6 +52,13 @@ def test_a_key_that_was_shut_or_lost_a_policy_pays_for_nothing():
         asks("ci", "web", "other")
 
 
+def test_a_caller_without_policies_of_its_own_has_the_default_one_alone():
+    """An order that names another is not asked on the strength of having named it."""
+    assert asks("local", "default", "main").policies == ("main",)
+    with pytest.raises(GatewayError, match="no longer granted"):
+        asks("local", "default", "other")
+
+
 WORKER = Caller("machines", "ops", role="worker")
 BEHALF = token_for("ci", "web", "team")
 
@@ -56,7 +66,7 @@ BEHALF = token_for("ci", "web", "team")
 def over_http(caller: Caller, behalf: str | None = None) -> Caller:
     """Return whom a model call counts as that comes over HTTP with a key of this caller."""
     headers = {} if behalf is None else {BEHALF_HEADER: behalf}
-    return with_workers(lambda _: caller, behalf_of(named))(headers)
+    return with_workers(lambda _: caller, BEHALF_OF)(headers)
 
 
 def test_a_worker_on_another_machine_asks_for_whoever_ordered():

@@ -40,6 +40,17 @@ async def ring_with(record=RECORD, **others):
     return ring, key
 
 
+async def test_work_that_names_a_key_is_told_how_to_make_one():
+    """Nobody sends such a key, so there is nothing to send."""
+    ring, _ = await ring_with()
+    assert ring.named("ci").project == "web"
+    with pytest.raises(GatewayError, match="keys create queue --role member"):
+        ring.named("queue")
+    ring, _ = await ring_with(replace(RECORD, revoked_at=CLOCK.now()))
+    with pytest.raises(GatewayError, match=r"The key 'ci' was revoked.*keys create NAME"):
+        ring.named("ci")
+
+
 @pytest.mark.parametrize(
     "headers",
     [

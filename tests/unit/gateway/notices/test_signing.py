@@ -4,14 +4,37 @@ import base64
 import hashlib
 import hmac
 import json
+import re
+import runpy
+import time
 from datetime import UTC, datetime
 
+import pytest
+from tests.house.sources import ROOT
 from tests.samples import receipt
 
-from turnout.core.govern.happenings import tool_first_seen
-from turnout.gateway.notices.signing import message_of, signed_headers
+from turnout.core.govern.happenings import (
+    decode_happening,
+    encode_happening,
+    run_ended,
+    tool_first_seen,
+)
+from turnout.core.ids import RunId
+from turnout.core.service.orders import Order, OrderedRun
+from turnout.core.tasks import Task
+from turnout.gateway.notices.signing import message_of, project_secret, signed_headers
 
 AT = datetime.fromtimestamp(1614265330, UTC)
+RUN = OrderedRun(
+    run_id=RunId("run-0123456789ab"),
+    number=1,
+    order=Order(Task("Fix it.", "shop"), "web", "ci"),
+    state="ended",
+    epoch=1,
+    ordered_at=AT,
+    outcome="answered",
+    verdict="resolved",
+)
 
 
 def test_the_example_of_the_specification_gets_its_signature():
@@ -49,4 +72,38 @@ def test_a_message_says_what_happened_and_to_whom():
         "policy": None,
         "session": "s",
         "request_id": "req-1",
+        "outcome": None,
+        "verdict": None,
     }
+
+
+def test_a_message_of_a_run_says_how_it_ended_in_fields_of_their_own():
+    """No receiver has to read the sentence for it."""
+    happening = run_ended(AT, RUN)
+    told = json.loads(message_of(happening))["data"]
+    assert (told["outcome"], told["verdict"]) == ("answered", "resolved")
+    assert decode_happening(encode_happening(happening)) == happening
+
+
+def test_what_was_kept_without_these_fields_is_told_all_the_same():
+    """As something that has neither."""
+    kept = json.loads(encode_happening(tool_first_seen(receipt(), "shell")))
+    del kept["outcome"], kept["verdict"]
+    assert decode_happening(json.dumps(kept)) == tool_first_seen(receipt(), "shell")
+
+
+@pytest.mark.parametrize(
+    "secret", ["correct horse", project_secret("the service's", "web"), "whsec_MfKQ9r8GKYqrTw=="]
+)
+def test_the_receiver_that_the_page_shows_takes_what_is_sent(tmp_path, secret):
+    """With a secret of either form; what is altered or signed with another one it does not take."""
+    page = (ROOT / "docs/howto/usage.md").read_text()
+    (program,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "receiver.py").write_text(program)
+    is_ours = runpy.run_path(str(tmp_path / "receiver.py"))["is_ours"]
+    headers = signed_headers(secret, "evt-1", datetime.fromtimestamp(time.time(), UTC), b"{}")
+    assert is_ours(secret, headers, b"{}")
+    assert not is_ours(secret, headers, b"{ }")
+    assert not is_ours("another", headers, b"{}")
+    old = signed_headers(secret, "evt-1", AT, b"{}")
+    assert not is_ours(secret, old, b"{}")

@@ -201,7 +201,14 @@ class House:
             return f"/repositories/{name}"
 
         return Segments(
-            self.orders, self.records, outfit, resolve, locate, self.clock, self.on_entry
+            self.orders,
+            self.records,
+            outfit,
+            resolve,
+            locate,
+            self.clock,
+            self.on_entry,
+            hide=lambda text: text.replace("/repositories/", ""),
         )
 
     async def order(self, order: Order | None = None) -> None:

@@ -1,12 +1,14 @@
 """What is told of a run: once each, after it is on record."""
 
+from dataclasses import replace
+
 from tests.samples import NOON
 
-from turnout.core.events import ApprovalAsked, RunEnded, RunStarted
+from turnout.core.events import ApprovalAsked, Reviewed, RunEnded, RunStarted
 from turnout.core.govern.happenings import Happening
 from turnout.core.ids import RunId, ToolCallId
 from turnout.core.service.orders import Answer, Order, OrderedRun
-from turnout.core.tasks import Task
+from turnout.core.tasks import ReviewAsk, Task
 from turnout.core.tools import ToolCall
 from turnout.runs.durable.announcing import Announcer
 from turnout.runs.durable.desk import Desk
@@ -41,7 +43,7 @@ class Rooms:
         self.told: list[Happening] = []
         following = Following(self.orders, self.records, clock)
         self.desk = Desk(self.orders, self.records, Idle(), following, clock, self.tell)
-        self.announcer = Announcer(self.orders, clock, self.tell)
+        self.announcer = Announcer(self.orders, self.records, clock, self.tell)
 
     async def tell(self, happening: Happening) -> None:
         """Note it."""
@@ -78,15 +80,32 @@ async def test_a_run_is_told_of_when_it_begins_waits_and_ends():
     assert len({one.id for one in rooms.told}) == 3
     assert rooms.told[1].text.endswith("may it call deploy?")
     assert rooms.told[2].text.endswith("has ended: answered.")
+    assert [one.outcome for one in rooms.told] == [None, None, "answered"]
+
+
+async def test_the_end_of_a_review_says_what_it_has_decided():
+    """A verdict of tests it has none."""
+    rooms = Rooms()
+    order = replace(ORDER, task=replace(ORDER.task, review=ReviewAsk(b"x")))
+    await rooms.orders.submit(RUN, order, NOON)
+    run = await rooms.orders.claim("w", lambda _: RUN, NOON)
+    assert run is not None
+    for event in (
+        RunStarted(order.task, "c" * 40, "loop"),
+        Reviewed(True, "It breaks.", decision="block"),
+        RunEnded("answered", "The review blocks the change."),
+    ):
+        await rooms.records.append(RUN, run.epoch, event, NOON)
+    await rooms.announcer.stands(await rooms.orders.get("red", RUN))
+    assert rooms.told[-1].text.endswith("has ended: answered, decision block.")
 
 
 async def test_a_run_that_is_cancelled_before_it_begins_is_told_of_once():
-    """Asked to end again, the same is told, and written once."""
+    """Asked to end again, it has ended already."""
     rooms = Rooms()
     await rooms.orders.submit(RUN, ORDER, NOON)
     for _ in range(2):
         await rooms.desk.cancel("red", RUN)
-    assert {(one.kind, one.text.rpartition(": ")[2]) for one in rooms.told} == {
+    assert [(one.kind, one.text.rpartition(": ")[2]) for one in rooms.told] == [
         ("run.ended", "cancelled.")
-    }
-    assert len({one.id for one in rooms.told}) == 1
+    ]

@@ -88,6 +88,13 @@ def test_what_a_reader_does_not_see_a_model_does_not_either() -> None:
     assert seen(hidden, 100) == "abc"
 
 
+def test_a_text_that_hides_most_of_itself_is_left_out() -> None:
+    """It may go on hiding where it is cut; one that is hidden whole is empty."""
+    assert seen("<!--" + "x" * 300, 100).startswith("[This text is left out")
+    assert seen("[x](" * 1_001, 9_000).startswith("[This text is left out")
+    assert seen("<!-- nothing -->\n", 100) == ""
+
+
 def test_long_texts_are_cut_and_say_so() -> None:
     """Of an issue of a million characters a part is asked about."""
     text = task_text(replace(ASKED, title="t" * 9_999, body="x" * 1_000_000, words="w" * 99_999))

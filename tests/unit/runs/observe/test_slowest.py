@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from tests.unit.runs.observe.records import RUN, timed, whole
+from tests.unit.runs.observe.records import RUN, answered, timed, whole
 from tests.unit.runs.parts import COMMIT, TASK
 
 from turnout.cli.runs.slowest import times_json, times_text
-from turnout.core.events import RunStarted
+from turnout.core.events import RunResumed, RunStarted, WorkspaceReady
 from turnout.runs.observe.slowest import times_of
 
 
@@ -36,6 +36,21 @@ def test_what_is_written_after_the_end_takes_no_time() -> None:
     """A correction may come days later."""
     late = timed((90_000, whole()[-2].event))
     assert times_of([*whole(), *late]).seconds == 50.0
+
+
+def test_time_without_a_worker_is_no_time_of_the_model() -> None:
+    """A call that was under way counts from when the next worker has sent it again."""
+    left = [(each.at - whole()[0].at).total_seconds() for each in whole()[:5]]
+    times = times_of(
+        timed(
+            *((at, each.event) for at, each in zip(left, whole()[:5], strict=True)),
+            (19, RunResumed(2, "other")),
+            (20, WorkspaceReady("namespaces", "pytest -q", (), 1.0)),
+            (24, answered(1)),
+        )
+    )
+    assert times.parts == {"model": 4.0, "workspace": 4.0, "tests": 1.5, "rest": 14.5}
+    assert times.steps[0].parts == {"model": 4.0, "rest": 14.0}
 
 
 def test_people_read_shares_of_the_time() -> None:

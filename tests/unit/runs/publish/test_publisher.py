@@ -122,6 +122,7 @@ class House:
                 self.outside.push,
                 self.outside,
                 self.clock,
+                hide=lambda text: text.replace("/srv/git/", ""),
             )
         )
 
@@ -207,11 +208,11 @@ async def test_a_process_that_dies_after_a_push_costs_a_second_one_and_no_more()
 async def test_what_will_never_work_is_said_once() -> None:
     """To whoever asked at a forge, too."""
     house = await ended(order(origin=ORIGIN))
-    house.outside.errors = [DeliveryError("There is such a branch.")]
+    house.outside.errors = [DeliveryError("/srv/git/shop has such a branch.")]
     over = await house.publish()
-    assert (over.state, over.detail, over.branch) == ("failed", "There is such a branch.", "")
+    assert (over.state, over.detail, over.branch) == ("failed", "shop has such a branch.", "")
     assert house.outside.drafts == []
-    assert house.outside.said[0].text.startswith("There is such a branch.")
+    assert house.outside.said[0].text.startswith("shop has such a branch.")
     assert [told.kind for told in house.publications.told] == ["run.not_published"]
 
 
@@ -219,7 +220,7 @@ async def test_what_did_not_work_for_days_is_given_up() -> None:
     """By its run's end."""
     house = await ended(order())
     house.clock.advance(3 * 86_400)
-    house.outside.errors = [DeliveryError("Nobody answers.", passing=True)]
+    house.outside.errors = [DeliveryError("/srv/git/shop does not answer.", passing=True)]
     assert (await house.publish()).state == "failed"
 
 

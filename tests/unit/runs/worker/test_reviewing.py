@@ -47,7 +47,7 @@ async def test_a_review_reads_the_change_and_does_nothing_else(said: Reviewed, r
     assert not any(isinstance(entry.event, kinds) for entry in room.entries)
 
 
-async def test_a_review_that_comes_to_no_verdict_ends_as_its_agent_did() -> None:
+async def test_a_review_that_comes_to_no_decision_ends_as_its_agent_did() -> None:
     """So that scripts see that a cap has stopped it."""
     capped = Reviewed(True, "It came to none.", decided=False, outcome="capped")
     result = await room_of(capped).run(REVIEW)
@@ -94,7 +94,7 @@ async def test_where_no_commits_can_be_compared_a_head_is_refused() -> None:
         await room_of(FINE).run(replace(REVIEW, review=ReviewAsk(head="main")))
 
 
-async def test_a_review_that_is_stopped_comes_to_no_verdict() -> None:
+async def test_a_review_that_is_stopped_comes_to_no_decision() -> None:
     """A change is never let pass because somebody pressed Ctrl-C."""
     room = room_of(FINE)
 

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncIterator
 
 import pytest
+import uvloop
 from tests.egress import Certifier, trusting
 
 from turnout.sandbox.egress.wire.streams import Stream, TcpStream, TlsStream, join
@@ -139,3 +140,24 @@ async def test_a_client_may_leave_without_a_word(pair: tuple[TcpStream, TcpStrea
     one, other = pair
     async with asyncio.timeout(20):
         await join(Broken(one._reader, one._writer), other)
+
+
+def test_a_connection_that_is_closed_breaks_off_on_the_loop_of_the_service() -> None:
+    """Its transports raise no `OSError` of themselves once the other side has reset them."""
+
+    async def use_closed() -> None:
+        ends = socket.socketpair()
+        for end in ends:
+            end.setblocking(False)
+        one, other = [await TcpStream.over(end) for end in ends]
+        for stream in (one, other):
+            stream.abort()
+            await stream.closed()
+        for use in (lambda: one.write(b"late"), one.end):
+            with pytest.raises(ConnectionResetError):
+                await use()
+        async with asyncio.timeout(20):
+            await one.linger()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(use_closed())

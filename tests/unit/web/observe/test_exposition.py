@@ -1,11 +1,13 @@
 """Who reads the metrics, and what they say of the whole service."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from tests.house.sources import ROOT
 from tests.unit.core.observe.test_metrics import read
 
 from turnout.core.observe.metrics import CONTENT_TYPE, Metrics
@@ -13,6 +15,8 @@ from turnout.core.observe.standing import ServiceStanding
 from turnout.errors import GatewayError, StoreError
 from turnout.gateway.access import sent_key
 from turnout.gateway.exchange import Caller
+from turnout.gateway.observe.counting import RequestMetrics
+from turnout.runs.observe.counting import RunMetrics
 from turnout.testing.clock import FrozenClock
 from turnout.web.observe.exposition import Exposition, Readers, ServiceMetrics, with_metrics
 from turnout.web.observe.process import ProcessMetrics
@@ -119,3 +123,15 @@ def test_other_paths_and_methods_are_none_of_the_metrics() -> None:
     served = Served()
     assert served.http.post("/metrics").status_code == 405
     assert served.http.get("/metrics/x").status_code == 404
+
+
+def test_the_page_names_every_metric_that_is_served_and_no_other() -> None:
+    """Whoever makes a dashboard finds them all there."""
+    served = Served()
+    RunMetrics(served.metrics, served.clock)
+    RequestMetrics(served.metrics)
+    told = set(re.findall(r"^# TYPE (\w+) ", served.metrics.text(), re.MULTILINE))
+    page = (ROOT / "docs/reference/telemetry.md").read_text()
+    tables = page.partition("## Metrics")[2].partition("## Spans")[0]
+    columns = [line.split("|")[1] for line in tables.splitlines() if line.startswith("| `")]
+    assert set(re.findall(r"`(\w+)`", "".join(columns))) == told

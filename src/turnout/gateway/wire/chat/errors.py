@@ -7,7 +7,7 @@ from turnout.errors import GatewayError, TurnoutError
 from turnout.gateway.dialog.conversation import Shape
 from turnout.gateway.exchange import UpstreamError
 from turnout.gateway.wire.base import ErrorReply
-from turnout.gateway.wire.errors import error_code, error_status, retry_headers
+from turnout.gateway.wire.errors import error_code, error_status, error_text, retry_headers
 
 __all__ = ["write_error"]
 
@@ -33,7 +33,7 @@ def write_error(error: TurnoutError | UpstreamError, shape: Shape = "chat") -> E
         if error.body is not None and error.shape == shape:
             return ErrorReply(status, error.body, headers)
         return ErrorReply(status, _shape(error.said or str(error), status, error), headers)
-    return ErrorReply(status, _shape(str(error), status, error), headers)
+    return ErrorReply(status, _shape(error_text(error), status, error), headers)
 
 
 def _shape(message: str, status: int, error: TurnoutError | UpstreamError) -> bytes:

@@ -6,7 +6,7 @@ from turnout.core.json import JsonValue
 from turnout.errors import GatewayError, TurnoutError
 from turnout.gateway.exchange import UpstreamError
 from turnout.gateway.wire.base import ErrorReply
-from turnout.gateway.wire.errors import error_code, error_status, retry_headers
+from turnout.gateway.wire.errors import error_code, error_status, error_text, retry_headers
 
 __all__ = ["write_error"]
 
@@ -35,7 +35,7 @@ def write_error(error: TurnoutError | UpstreamError) -> ErrorReply:
             overloaded = b'"overloaded_error"' in error.body
             return ErrorReply(_OVERLOADED if overloaded else status, error.body, headers)
         return ErrorReply(status, _body(error.said or str(error), status, error), headers)
-    return ErrorReply(status, _body(str(error), status, error), headers)
+    return ErrorReply(status, _body(error_text(error), status, error), headers)
 
 
 def _body(message: str, status: int, error: TurnoutError | UpstreamError) -> bytes:

@@ -19,7 +19,7 @@ from turnout.gateway.dialog.events import (
     TextDelta,
 )
 from turnout.gateway.exchange import StreamDelta, StreamEnd, UpstreamError
-from turnout.gateway.wire.errors import error_status
+from turnout.gateway.wire.errors import error_status, error_text
 from turnout.gateway.wire.report import write_report
 from turnout.gateway.wire.responses.answer import (
     call_item,
@@ -96,7 +96,7 @@ class ResponsesWriter:
     def error(self, error: TurnoutError | UpstreamError) -> bytes:
         """Return the event of an error after the stream began; nothing follows it."""
         self._start()
-        said = error.said or str(error) if isinstance(error, UpstreamError) else str(error)
+        said = (isinstance(error, UpstreamError) and error.said) or error_text(error)
         code = _CODES.get(error_status(error), "server_error")
         failed: JsonObject = {
             "status": "failed",

@@ -63,6 +63,7 @@ class TcpStream(Stream):
         super().__init__()
         self._reader = reader
         self._writer = writer
+        self._check_open()
         # What `write` has written is with the kernel then: nothing is lost by `abort`.
         writer.transport.set_write_buffer_limits(high=0)
 
@@ -82,12 +83,19 @@ class TcpStream(Stream):
 
     async def write(self, data: bytes) -> None:
         """Write all, no faster than the other side reads."""
+        self._check_open()
         self._writer.write(data)
         await self._writer.drain()
 
     async def end(self) -> None:
         """Say that nothing more will be written."""
+        self._check_open()
         self._writer.write_eof()
+
+    def _check_open(self) -> None:
+        # uvloop's transports raise a RuntimeError for what is done to one that is closed.
+        if self._writer.is_closing():
+            raise ConnectionResetError("it is closed")
 
     def abort(self) -> None:
         """Break the connection at once."""
