@@ -42,6 +42,10 @@ class Sent:
     def write(self, data: bytes) -> None:
         """Drop it."""
 
+    def is_closing(self) -> bool:
+        """Whether it was closed."""
+        return self.closed
+
     async def drain(self) -> None:
         """Return at once."""
 
