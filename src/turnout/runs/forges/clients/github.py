@@ -7,7 +7,7 @@ from urllib.parse import quote
 from turnout.core.json import JsonObject, as_object, as_objects, as_text
 from turnout.core.service.forges import Standing, ThreadKind
 from turnout.errors import ForgeError
-from turnout.runs.forges.clients.http import ForgeHttp, commit_id, web_address
+from turnout.runs.forges.clients.http import PAGE, ForgeHttp, commit_id, web_address
 from turnout.runs.forges.hooks.triggers import Person
 from turnout.runs.forges.ports import Change, Proposal
 
@@ -25,8 +25,6 @@ _STANDINGS: Final[dict[str, Standing]] = {
     "maintain": "maintain",
     "write": "write",
 }
-_PAGE: Final = 100
-_MOST_PAGES: Final = 10
 
 
 class GithubClient:
@@ -65,7 +63,7 @@ class GithubClient:
         """Return the address of the newest pull request from a branch, open or not."""
         head = f"{path.partition('/')[0]}:{branch}"
         answer = await self._http.get(
-            f"{_at(path)}/pulls", params={"head": head, "state": "all", "per_page": _PAGE}
+            f"{_at(path)}/pulls", params={"head": head, "state": "all", "per_page": PAGE}
         )
         if not answer.good:
             raise answer.refusal("Listing pull requests")
@@ -94,22 +92,10 @@ class GithubClient:
     ) -> list[str]:
         """Return the comments since a moment, at most a thousand."""
         del thread
-        found: list[str] = []
-        asked: dict[str, str | int] = {
-            "since": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
-            "per_page": _PAGE,
-        }
-        for page in range(1, _MOST_PAGES + 1):
-            answer = await self._http.get(
-                f"{_at(path)}/issues/{number}/comments", params={**asked, "page": page}
-            )
-            if not answer.good:
-                raise answer.refusal("Reading comments")
-            some = as_objects(answer.json())
-            found += [as_text(one.get("body")) for one in some]
-            if len(some) < _PAGE:
-                break
-        return found
+        asked = {"since": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"}
+        at = f"{_at(path)}/issues/{number}/comments"
+        found = await self._http.listed(at, "Reading comments", asked)
+        return [as_text(one.get("body")) for one in found]
 
     async def comment(self, path: str, thread: ThreadKind, number: int, text: str) -> None:
         """Comment on an issue or a pull request."""

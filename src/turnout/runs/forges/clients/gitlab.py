@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from turnout.core.json import JsonObject, as_object, as_objects, as_text
 from turnout.core.service.forges import Standing, ThreadKind
-from turnout.runs.forges.clients.http import ForgeHttp, commit_id, web_address
+from turnout.runs.forges.clients.http import PAGE, ForgeHttp, commit_id, web_address
 from turnout.runs.forges.hooks.triggers import Person
 from turnout.runs.forges.ports import Change, Proposal
 
@@ -18,8 +18,6 @@ GITLAB_HEADERS: Final = {
     "user-agent": "turnout",
 }
 _LEVELS: Final[tuple[tuple[int, Standing], ...]] = ((50, "admin"), (40, "maintain"), (30, "write"))
-_PAGE: Final = 100
-_MOST_PAGES: Final = 10
 _THREADS: Final[dict[ThreadKind, str]] = {"issue": "issues", "pull": "merge_requests"}
 
 
@@ -52,7 +50,7 @@ class GitlabClient:
 
     async def request_of(self, path: str, branch: str) -> str | None:
         """Return the address of the newest merge request from a branch, open or not."""
-        asked: dict[str, str | int] = {"source_branch": branch, "state": "all", "per_page": _PAGE}
+        asked: dict[str, str | int] = {"source_branch": branch, "state": "all", "per_page": PAGE}
         answer = await self._http.get(f"{_at(path)}/merge_requests", params=asked)
         if not answer.good:
             raise answer.refusal("Listing merge requests")
@@ -77,19 +75,10 @@ class GitlabClient:
     ) -> list[str]:
         """Return the newest comments, at most a thousand; the API knows no moment to begin at."""
         del since
-        found: list[str] = []
-        asked: dict[str, str | int] = {"order_by": "created_at", "sort": "desc", "per_page": _PAGE}
-        for page in range(1, _MOST_PAGES + 1):
-            answer = await self._http.get(
-                _notes(path, thread, number), params={**asked, "page": page}
-            )
-            if not answer.good:
-                raise answer.refusal("Reading comments")
-            some = as_objects(answer.json())
-            found += [as_text(one.get("body")) for one in some]
-            if len(some) < _PAGE:
-                break
-        return found
+        asked = {"order_by": "created_at", "sort": "desc"}
+        at = _notes(path, thread, number)
+        found = await self._http.listed(at, "Reading comments", asked)
+        return [as_text(one.get("body")) for one in found]
 
     async def comment(self, path: str, thread: ThreadKind, number: int, text: str) -> None:
         """Comment on an issue or a merge request."""

@@ -11,12 +11,16 @@ import aiohttp
 import orjson
 from yarl import URL
 
-from turnout.core.json import JsonObject, JsonValue, as_object, as_text, read_json
+from turnout.core.json import JsonObject, JsonValue, as_object, as_objects, as_text, read_json
 from turnout.core.service.forges import Forge
 from turnout.errors import ForgeError
 from turnout.runs.forges.ports import Secrets
 
-__all__ = ["Answer", "ForgeHttp", "commit_id", "web_address"]
+__all__ = ["PAGE", "Answer", "ForgeHttp", "commit_id", "web_address"]
+
+PAGE: Final = 100
+"""Items of one page of a list."""
+_MOST_PAGES: Final = 10
 
 Params = Mapping[str, str | int]
 
@@ -103,6 +107,19 @@ class ForgeHttp:
         """Read what is at a path, whose parts are quoted already."""
         headers = {"accept": accept} if accept else {}
         return await self._send("GET", path, headers=headers, params=params)
+
+    async def listed(self, path: str, what: str, params: Params) -> list[JsonObject]:
+        """Read a list page by page, at most a thousand; `what` says in a refusal what was done."""
+        found: list[JsonObject] = []
+        for page in range(1, _MOST_PAGES + 1):
+            answer = await self.get(path, params={**params, "per_page": PAGE, "page": page})
+            if not answer.good:
+                raise answer.refusal(what)
+            some = as_objects(answer.json())
+            found += some
+            if len(some) < PAGE:
+                break
+        return found
 
     async def post(self, path: str, body: JsonObject) -> Answer:
         """Make something at a path, whose parts are quoted already."""
