@@ -20,6 +20,7 @@ from turnout.errors import ConfigError, StoreError
 from turnout.store.dialects import (
     Durability,
     explain,
+    is_victim,
     postgres_engine,
     reading,
     relax,
@@ -34,6 +35,7 @@ __all__ = ["Database", "database_at", "open_database", "sqlite_path"]
 T = TypeVar("T")
 
 _GROUP = 64
+_TRIES = 5
 _POSTGRES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
 
@@ -71,16 +73,24 @@ class _Lane:
         self.thread = ThreadPoolExecutor(1, f"turnout-store-{name}")
 
     def transact(self, work: Callable[[Connection], T], *, relaxed: bool = False) -> T:
-        """Return what `work` did once it is committed; only for the lane's own thread."""
-        try:
-            if self._connection is None:
-                self._connection = self._engine.connect()
-            relax(self._connection, relaxed=relaxed)
-            with self._connection.begin():
-                return work(self._connection)
-        except self._failures as error:
-            self._forget_broken()
-            raise explain(error, self._engine) from error
+        """Return what `work` did once it is committed; only for the lane's own thread.
+
+        Transactions of several runs at once, as a commit that many share is one, may lock each
+        other's lines: one of them is undone then, and done again here.
+        """
+        undone = 0
+        while True:
+            try:
+                if self._connection is None:
+                    self._connection = self._engine.connect()
+                relax(self._connection, relaxed=relaxed)
+                with self._connection.begin():
+                    return work(self._connection)
+            except self._failures as error:
+                self._forget_broken()
+                undone += 1
+                if undone == _TRIES or not is_victim(error):
+                    raise explain(error, self._engine) from error
 
     def _forget_broken(self) -> None:
         """Let the next transaction connect anew where the database went away."""

@@ -18,6 +18,7 @@ __all__ = [
     "insert_missing",
     "insert_or_add",
     "insert_or_replace",
+    "is_victim",
     "postgres_engine",
     "reading",
     "relax",
@@ -171,6 +172,16 @@ def _insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.
     if connection.dialect.name == "postgresql":
         return postgresql.insert(table)
     return sqlite.insert(table)
+
+
+def is_victim(error: Exception) -> bool:
+    """Say whether a transaction was undone for the sake of others: done again, it may succeed."""
+    cause = getattr(error, "orig", None) or error
+    return getattr(cause, "sqlstate", None) in _VICTIM_STATES
+
+
+_VICTIM_STATES = ("40001", "40P01")
+"""Not to be had in any order with the others, and deadlock."""
 
 
 def explain(error: Exception, engine: Engine) -> StoreError:
