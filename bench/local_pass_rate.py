@@ -36,8 +36,8 @@ from tasks import load_tasks, tiny_task
 from turnout.core.ids import new_run_id
 from turnout.core.tasks import Task
 from turnout.errors import TurnoutError
-from turnout.evals.grade import Grader
-from turnout.evals.instances import Instance
+from turnout.evals.grading.grade import Grader
+from turnout.evals.instances.model import Instance
 from turnout.localmodel.models import find_installed, models_folder
 from turnout.localmodel.serve import LocalServer
 from turnout.runs.summary import RunResult
@@ -312,7 +312,7 @@ async def main() -> None:
         if wanted.tasks is None:
             found: tuple[Instance, ...] = (tiny_task(folder),)
         else:
-            found = load_tasks(wanted.tasks, wanted.repos, folder)
+            found = await load_tasks(wanted.tasks, wanted.repos, folder)
         chosen = [each for each in found if not wanted.only or each.instance_id in wanted.only]
         bench = Bench(
             wanted, settings, driver, folder, tuple(chosen[: wanted.limit]), installed.path

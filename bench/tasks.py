@@ -8,7 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from turnout.evals.instances import Instance, load_instances
+from turnout.evals.instances.load import load_instances
+from turnout.evals.instances.model import Instance
 from turnout.testing.repositories import buggy_pagination
 
 __all__ = ["load_tasks", "tiny_task"]
@@ -24,17 +25,21 @@ def test_the_last_page_is_the_rest():
 _GIT = ("git", "-c", "user.name=base", "-c", "user.email=base@localhost", "-c", "gc.auto=0")
 
 
-def load_tasks(path: Path, repos: Path | None, folder: Path) -> tuple[Instance, ...]:
+async def load_tasks(path: Path, repos: Path | None, folder: Path) -> tuple[Instance, ...]:
     """Return the tasks of a file, each with a repository of one commit beneath `folder`.
 
     A row with `fix_commit` becomes the tree at `base_commit` with the test files of the fix: the
     tests fail as they did before it. Rows whose clone is not beneath `repos` are left out.
     """
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+    rows = _rows(path)
     if not any("fix_commit" in row for row in rows):
-        return tuple(_with_repository(each, folder) for each in load_instances(path))
+        return tuple(_with_repository(each, folder) for each in await load_instances(path))
     clones = [(row, _clone(row["repo"], repos)) for row in rows]
     return tuple(_mined(row, clone, folder) for row, clone in clones if clone is not None)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 
 def tiny_task(folder: Path) -> Instance:

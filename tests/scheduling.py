@@ -18,6 +18,9 @@ _TOGETHER: Final[Mapping[str, str]] = {
 }
 """Files that count what the whole machine holds of one kind, so that they must not overlap."""
 
+_BROWSER: Final = "tests/browser/"
+"""One browser, and one service, is enough."""
+
 _KIND: Final = re.compile(r"tests/abuse/test_table\.py::test_the_walls_hold\[(.+)-\d+\]")
 """Each kind of walls is tried by a process of its own, a minute long."""
 
@@ -28,6 +31,8 @@ class ByFile(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         if kind := _KIND.fullmatch(nodeid):
             return f"walls of {kind[1]}"
+        if nodeid.startswith(_BROWSER):
+            return _BROWSER
         file = nodeid.partition("::")[0]
         return _TOGETHER.get(file, file)
 

@@ -1,13 +1,9 @@
-from datetime import UTC, datetime, timedelta
-
 import pytest
 from tests.samples import STRANGE
 
-from turnout.core.govern.evidence import Observation, QualityResult, Rates, fold
+from turnout.core.govern.evidence import Observation, Rates, fold
 from turnout.store.evidence import EvidenceStore
 from turnout.testing.stores import MemoryEvidenceStore
-
-AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture(params=["memory", "sql"])
@@ -35,13 +31,3 @@ async def test_observations_are_folded_into_what_is_kept(store):
     assert first["a"] == fold(Rates(), observations(1, 2))
     assert again == {"a": fold(Rates(), observations(1, 2, 3))}
     assert await store.rates(["a", STRANGE]) == {**again, STRANGE: first[STRANGE]}
-
-
-async def test_the_newest_quality_of_a_subject_and_kind_is_kept(store):
-    """An older result that comes late changes nothing."""
-    newer = QualityResult(STRANGE, "coding", 3, 4, AT + timedelta(days=1), STRANGE)
-    other = QualityResult("m", "chat", 1, 2, AT, "eval")
-    for result in (QualityResult(STRANGE, "coding", 1, 4, AT, "eval"), newer, other):
-        await store.put_quality(result)
-    await store.put_quality(QualityResult(STRANGE, "coding", 0, 4, AT, "eval"))
-    assert set(await store.qualities()) == {newer, other}

@@ -178,8 +178,13 @@ async def test_an_evaluation_decides_who_is_asked_for_quality(http: aiohttp.Clie
     """What was measured ranks; the figure, its size, age and source are on the receipt."""
     evidence = LiveEvidence(SystemClock())
     at = datetime.now(UTC)
-    evidence.learn_quality(QualityResult("n", "coding", 30, 40, at, "turnout eval run t.jsonl"))
-    evidence.learn_quality(QualityResult("m", "coding", 10, 40, at, "turnout eval run t.jsonl"))
+    source = "evaluation 1a2b3c, hidden tests: t.results.jsonl"
+    evidence.know_qualities(
+        [
+            QualityResult("n", "coding", 30, 40, at, source),
+            QualityResult("m", "coding", 10, 40, at, source),
+        ]
+    )
     async with (
         ScriptedModelServer(lambda _: Turn("Hello")) as server,
         running_gateway(
@@ -193,7 +198,8 @@ async def test_an_evaluation_decides_who_is_asked_for_quality(http: aiohttp.Clie
     assert decision is not None
     (grounds,) = decision.candidates[0].grounds
     assert (grounds.value, grounds.samples) == (0.75, 40)
-    assert grounds.source == "turnout eval run t.jsonl"
+    assert grounds.source == source
+    assert f"0.75 over 40 tasks ({source})" in body["routing"]["reason"]
 
 
 @pytest.mark.cases

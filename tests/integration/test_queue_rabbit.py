@@ -12,6 +12,7 @@ from tests.unit.web.rooms import memory_service
 from tests.unit.web.test_queue_consumer import SCOPE
 
 from turnout.core.clock import SystemClock
+from turnout.core.observe.metrics import Metrics
 from turnout.core.service.orders import Submitted
 from turnout.core.service.queues import QueueOptions
 from turnout.errors import QueueError
@@ -57,7 +58,7 @@ async def test_messages_become_runs_and_others_are_kept_apart(url: str) -> None:
             await channel.default_exchange.publish(sent, routing_key=OPTIONS.name)
         async with open_rabbit(url, OPTIONS) as inbox:
             assert (await inbox.next()).key == "m-1"
-        async with Consumer(partial(open_rabbit, url, OPTIONS), submit, SystemClock()):
+        async with Consumer(partial(open_rabbit, url, OPTIONS), submit, SystemClock(), Metrics()):
             queue = await channel.declare_queue(OPTIONS.dead, durable=True)
             async with queue.iterator() as buried:
                 dead = await anext(buried)

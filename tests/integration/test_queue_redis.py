@@ -14,6 +14,7 @@ from tests.unit.web.rooms import memory_service
 from tests.unit.web.test_queue_consumer import SCOPE
 
 from turnout.core.clock import SystemClock
+from turnout.core.observe.metrics import Metrics
 from turnout.core.service.orders import Submitted
 from turnout.core.service.queues import QueueOptions
 from turnout.errors import QueueError
@@ -79,7 +80,9 @@ async def test_messages_become_runs_and_others_are_kept_apart(
         async def done() -> bool:
             return await client.xlen(options.dead) == 3 and not await pending(client, options)
 
-        async with Consumer(partial(open_redis, server.url, options), submit, SystemClock()):
+        async with Consumer(
+            partial(open_redis, server.url, options), submit, SystemClock(), Metrics()
+        ):
             await until(done, "three messages are buried and none is pending")
         dead = [fields for _, fields in await client.xrange(options.dead)]
     assert len(service.call("GET", "/runs").json()["runs"]) == 2
@@ -130,7 +133,7 @@ async def test_a_server_that_comes_back_goes_on_where_it_was(
     async with Redis.from_url(server.url) as client:
         await client.xadd(options.name, {"body": ORDER})
     opening = partial(open_redis, server.url, options, idle_ms=0)
-    async with Consumer(opening, submit, SystemClock()):
+    async with Consumer(opening, submit, SystemClock(), Metrics()):
         async with asyncio.timeout(20):
             await taken.wait()
         server.start()

@@ -216,12 +216,8 @@ class EvidenceStore(Protocol):
         """Add observations to what is kept, and return what is kept of these deployments now."""
         ...
 
-    async def put_quality(self, result: QualityResult) -> None:
-        """Keep an evaluation's result; of a subject and task kind the newest is kept."""
-        ...
-
     async def qualities(self) -> Sequence[QualityResult]:
-        """Return every result that is kept."""
+        """Return what counts of the evaluations that are applied."""
         ...
 
 

@@ -56,8 +56,13 @@ class RecordStore(Protocol):
         """Commit events durably, all or none; the errors are those of `append`."""
         ...
 
-    async def entries(self, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
-        """Return a record from after `after`, in order; `NotFoundError` where there is none."""
+    async def entries(
+        self, run_id: RunId, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Entry]:
+        """Return a record from after `after`, in order; `NotFoundError` where there is none.
+
+        `limit`: at most so many entries.
+        """
         ...
 
     async def rows(self, *, limit: int = 50) -> Sequence[RunRow]:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
-from turnout.core.runs import FileChange, Patch, TestReport, Verdict, VerdictName
+from turnout.core.runs import Patch, TestReport, Verdict, VerdictName
 from turnout.sandbox.testrun import USUAL_TESTS, TestPaths
 
-__all__ = ["NAME_TESTS", "judge"]
+__all__ = ["NAME_TESTS", "controls", "judge"]
 
 NAME_TESTS: Final = "Name the command that runs them: `--test-command` or `[tests] command`."
 """What to do where no tests were found."""
@@ -56,7 +56,9 @@ def judge(
     touched = tuple(
         change.path
         for change in patch.files
-        if change.path in existing or change.path in steered or _controls(change)
+        if change.path in existing
+        or change.path in steered
+        or controls(change.path, added=change.status == "added")
     )
     added = [change.path for change in patch.files if change.status == "added"]
     fresh = tuple(path for path in added if paths.match(path) and path not in touched)
@@ -106,11 +108,12 @@ def _told(before: TestReport | None) -> Iterator[str]:
             yield path
 
 
-def _controls(change: FileChange) -> bool:
-    if _CONTROL_NAMES.fullmatch(PurePosixPath(change.path).name):
+def controls(path: str, *, added: bool) -> bool:
+    """Say whether a changed file decides, by its path alone, which tests run and what passes."""
+    if _CONTROL_NAMES.fullmatch(PurePosixPath(path).name):
         return True
-    module = _MODULE.fullmatch(change.path)
-    return change.status == "added" and module is not None and _taken(module[1])
+    module = _MODULE.fullmatch(path)
+    return added and module is not None and _taken(module[1])
 
 
 def _taken(name: str) -> bool:

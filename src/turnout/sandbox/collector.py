@@ -21,7 +21,7 @@ from turnout.sandbox.rooms.room import inside_program
 from turnout.sandbox.walls.arguments import FILES_INSIDE
 from turnout.sandbox.walls.launch import CHANGES_INSIDE
 
-__all__ = ["Collection", "collect_patch", "read_collected"]
+__all__ = ["Collection", "collect_folder", "collect_patch", "read_collected"]
 
 _TIMEOUT = 600.0
 _MOST_TREE = 8 << 30
@@ -88,6 +88,20 @@ async def collect_patch(
     return await collection.of_tree()
 
 
+async def collect_folder(starter: BareStarter, folder: Path, history: Path, commit: str) -> Patch:
+    """Compare a checkout that a program on this machine has changed with `commit`.
+
+    It is read by a sandbox that shows it read-only; whoever asks makes it readable by others, and
+    sees to it that nothing writes to it meanwhile.
+    """
+    shown = [Mount(str(folder), BASE_TREE)]
+    sandbox = await starter.start_bare(RunId(f"checkout-{token_hex(6)}"), shown, _LIMITS)
+    try:
+        return await Collection(starter, sandbox, history, commit).of_folder(BASE_TREE)
+    finally:
+        await sandbox.close()
+
+
 @dataclass(frozen=True, slots=True)
 class Collection:
     """One workspace that is compared with its base."""
@@ -108,6 +122,11 @@ class Collection:
     async def of_tree(self) -> Patch:
         """Look at every file."""
         send = Command(argv=("/bin/bash", "-c", _SEND_TREE), raw=True)
+        return await self._compare(send, ("tree",), [])
+
+    async def of_folder(self, place: str) -> Patch:
+        """Look at every file of a folder that is shown inside."""
+        send = Command(argv=("/bin/bash", "-c", _SEND_TREE), cwd=place, raw=True)
         return await self._compare(send, ("tree",), [])
 
     async def _compare(

@@ -195,8 +195,10 @@ class Settings:
     def with_model(self, model: str) -> "Settings":
         """Return settings under which every step asks for one model."""
         steps = {kind: replace(step, model=model) for kind, step in self.agent.steps.items()}
+        tools = {tool: replace(step, model=model) for tool, step in self.agent.tool_steps.items()}
         endpoint = None if self.endpoint is None else replace(self.endpoint, model=model)
-        return replace(self, agent=replace(self.agent, steps=steps), endpoint=endpoint)
+        agent = replace(self.agent, steps=steps, tool_steps=tools)
+        return replace(self, agent=agent, endpoint=endpoint)
 
     def with_driver(self, driver: DriverName) -> "Settings":
         """Return settings under which sandboxes are made by another driver."""

@@ -9,16 +9,18 @@ from datetime import datetime
 
 from turnout.core.clock import Clock
 from turnout.core.govern.audit import Audited
+from turnout.core.govern.evidence import Evaluation
 from turnout.core.govern.keys import KeyEntry, KeyRecord
 from turnout.core.govern.revisions import PolicyRevision
 from turnout.core.govern.webhooks import Webhook
 from turnout.store.audit import AuditStore
 from turnout.store.database import Database
+from turnout.store.evaluations import EvaluationsStore
 from turnout.store.keys import KeysStore
 from turnout.store.policies import PoliciesStore
 from turnout.store.webhooks import WebhooksStore
 
-__all__ = ["AuditedKeys", "AuditedPolicies", "AuditedWebhooks", "Hand"]
+__all__ = ["AuditedEvaluations", "AuditedKeys", "AuditedPolicies", "AuditedWebhooks", "Hand"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,26 @@ class Hand:
     async def did(self, action: str, subject: str, **detail: str) -> None:
         """Put a change on record that was just made."""
         await self.audit.add(Audited(self.clock.now(), self.actor, "", action, subject, detail))
+
+
+class AuditedEvaluations(EvaluationsStore):
+    """Evaluations, each change of which is on record."""
+
+    def __init__(self, database: Database, hand: Hand) -> None:
+        super().__init__(database)
+        self._hand = hand
+
+    async def apply(self, evaluation: Evaluation) -> bool:
+        """Let an evaluation count before all others; False where it does so already."""
+        changed = await super().apply(evaluation)
+        if changed:
+            await self._hand.did("apply_evaluation", evaluation.id)
+        return changed
+
+    async def undo(self, evaluation_id: str) -> None:
+        """Let an evaluation count no more; `NotFoundError` where it was not applied."""
+        await super().undo(evaluation_id)
+        await self._hand.did("undo_evaluation", evaluation_id)
 
 
 class AuditedKeys(KeysStore):

@@ -22,15 +22,12 @@ _RATES = select(rates.c.key, rates.c.payload).where(
     rates.c.key.in_(bindparam("keys", expanding=True))
 )
 _LOCK_RATES = _RATES.order_by(rates.c.key).with_for_update()
-_QUALITY = select(qualities.c.at).where(
-    qualities.c.subject == bindparam("subject"), qualities.c.task == bindparam("task")
-)
 _QUALITIES = select(qualities).order_by(qualities.c.subject, qualities.c.task)
 _NOTHING = encode_rates(Rates())
 
 
 class EvidenceStore:
-    """Rates by deployment, merged from all processes, and the newest qualities."""
+    """Rates by deployment, merged from all processes, and what evaluations say of models."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -58,26 +55,8 @@ class EvidenceStore:
 
         return await self._database.write(work, relaxed=True) if seen else {}
 
-    async def put_quality(self, result: QualityResult) -> None:
-        """Keep an evaluation's result; of a subject and task kind the newest is kept."""
-        asked = {"subject": result.subject, "task": result.task}
-        row = {
-            **asked,
-            "at": result.at,
-            "solved": result.solved,
-            "tried": result.tried,
-            "source": result.source,
-        }
-
-        def work(connection: Connection) -> None:
-            kept = connection.scalar(_QUALITY, asked)
-            if kept is None or kept <= result.at:
-                insert_or_replace(connection, qualities, [row])
-
-        await self._database.write(work)
-
     async def qualities(self) -> Sequence[QualityResult]:
-        """Return every result that is kept."""
+        """Return what counts of the evaluations that are applied."""
         rows = await self._database.read(lambda connection: connection.execute(_QUALITIES).all())
         return tuple(
             QualityResult(row.subject, row.task, row.solved, row.tried, row.at, row.source)

@@ -34,6 +34,7 @@ from turnout.core.service.orders import (
     Once,
     Order,
     OrderedRun,
+    Publish,
     RunFilter,
     RunPage,
     Submitted,
@@ -45,7 +46,7 @@ from turnout.store.database import Database
 from turnout.store.dialects import insert_or_replace, seconds_now, serialise
 from turnout.store.happenings import record
 from turnout.store.ordered import ORDERED, encode_order, one, ordered
-from turnout.store.publications import add_publication
+from turnout.store.publications import add_publication, ask_publication
 from turnout.store.record import append_events, line_of
 from turnout.store.schema import events, order_labels, orders, runs, workers
 
@@ -261,6 +262,27 @@ class OrdersStore:
 
         return await self._database.write(work)
 
+    async def publish(
+        self, project: str, run_id: RunId, wanted: Publish, at: datetime
+    ) -> OrderedRun:
+        """Have the diff of a run that has ended published.
+
+        `ConflictError` where the run has not ended, or that was done before.
+        """
+
+        def work(connection: Connection) -> OrderedRun:
+            one(connection, run_id, project)
+            line_of(connection, run_id, lock=True)
+            run = one(connection, run_id)
+            if run.state != "ended":
+                raise ConflictError(f"Run {run_id} has not ended.", mend="Wait for its end.")
+            order = replace(run.order, publish=wanted)
+            connection.execute(_CHANGE, {"run": run_id, "payload": encode_order(order)})
+            ask_publication(connection, run_id, order, at)
+            return one(connection, run_id)
+
+        return await self._database.write(work)
+
     async def asked_to_cancel(self, worker: str) -> Sequence[RunId]:
         """Return which of the runs that `worker` has are to be stopped."""
         wanted = select(orders.c.run_id).where(
@@ -426,4 +448,8 @@ def _filtered(statement: Select[Any], wanted: RunFilter) -> Select[Any]:
             order_labels.c.run_id == orders.c.run_id, order_labels.c.label == wanted.label
         )
         statement = statement.where(named)
+    if wanted.words:
+        said = runs.c.prompt.icontains(wanted.words, autoescape=True)
+        called = orders.c.run_id.istartswith(wanted.words, autoescape=True)
+        statement = statement.where(said | called)
     return statement

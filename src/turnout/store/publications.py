@@ -1,6 +1,7 @@
 """How far the branches, drafts and words to forges of runs are."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,11 +11,12 @@ from turnout.core.govern.happenings import Happening
 from turnout.core.ids import RunId
 from turnout.core.service.orders import Order
 from turnout.core.service.publications import Publication
+from turnout.errors import ConflictError
 from turnout.store.database import Database
 from turnout.store.happenings import record
 from turnout.store.schema import orders, publications
 
-__all__ = ["PublicationsStore", "add_publication"]
+__all__ = ["PublicationsStore", "add_publication", "ask_publication"]
 
 
 def add_publication(connection: Connection, run_id: RunId, order: Order, at: datetime) -> None:
@@ -22,6 +24,23 @@ def add_publication(connection: Connection, run_id: RunId, order: Order, at: dat
     if order.publish is not None or order.origin is not None:
         row = _row(Publication(run_id, order.project, at))
         connection.execute(insert(publications), row)
+
+
+def ask_publication(connection: Connection, run_id: RunId, order: Order, at: datetime) -> None:
+    """Have the diff of a run that has ended published as its order says now.
+
+    `ConflictError` where that was done before.
+    """
+    mine = publications.c.run_id == run_id
+    row = connection.execute(select(publications).where(mine)).mappings().first()
+    if row is None:
+        add_publication(connection, run_id, order, at)
+        return
+    known = _read(row)
+    if known.commit and (known.link or order.publish == "branch"):
+        raise ConflictError(f"The diff of run {run_id} is published already: {known.branch}.")
+    again = replace(known, state="due", due_at=at, detail="", tries=0)
+    connection.execute(update(publications).where(mine).values(_row(again)))
 
 
 class PublicationsStore:

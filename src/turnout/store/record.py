@@ -150,13 +150,19 @@ class RecordStore:
             lambda connection: append_events(connection, run_id, epoch, told, at)
         )
 
-    async def entries(self, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
-        """Return a record from after `after`, in order; `NotFoundError` where there is none."""
+    async def entries(
+        self, run_id: RunId, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Entry]:
+        """Return a record from after `after`, in order; `NotFoundError` where there is none.
+
+        `limit`: at most so many entries.
+        """
         asked = {"run": run_id, "after": after}
+        wanted = _ENTRIES if limit is None else _ENTRIES.limit(limit)
 
         def work(connection: Connection) -> Sequence[RowMapping]:
             line_of(connection, run_id)
-            return connection.execute(_ENTRIES, asked).mappings().all()
+            return connection.execute(wanted, asked).mappings().all()
 
         rows = await self._database.read(work)
         return tuple(Entry(run_id, row["seq"], row["at"], _decode(run_id, row)) for row in rows)

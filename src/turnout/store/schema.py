@@ -29,6 +29,7 @@ __all__ = [
     "checkpoint_pieces",
     "checkpoints",
     "deliveries",
+    "evaluations",
     "events",
     "happenings",
     "kept_turns",
@@ -53,7 +54,7 @@ __all__ = [
     "workers",
 ]
 
-HEAD = "0006"
+HEAD = "0007"
 """The newest migration."""
 
 metadata = MetaData(
@@ -398,6 +399,14 @@ qualities = Table(
     Column("solved", Integer, nullable=False),
     Column("tried", Integer, nullable=False),
     Column("source", EscapedText, nullable=False),
+)
+
+evaluations = Table(
+    "evaluations",
+    metadata,
+    Column("number", Serial, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("payload", Text, nullable=False),
 )
 
 kept_turns = Table(

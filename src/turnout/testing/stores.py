@@ -10,7 +10,6 @@ from turnout.core.govern.closing import MadeCalls, StoredResponse
 from turnout.core.govern.evidence import Observation, QualityResult, Rates, fold
 from turnout.core.govern.revisions import PolicyRevision
 from turnout.core.ids import RequestId, RunId, SessionId, ToolCallId
-from turnout.core.inference import TaskKind
 from turnout.core.receipts import Receipt
 from turnout.core.runs import RunRow
 from turnout.core.tasks import Task
@@ -101,11 +100,11 @@ class MemoryResponsesStore:
 
 
 class MemoryEvidenceStore:
-    """Rates by key, and the newest quality of each subject and task kind."""
+    """Rates by key, and what evaluations say of models."""
 
     def __init__(self) -> None:
         self._rates: dict[str, Rates] = {}
-        self._qualities: dict[tuple[str, TaskKind], QualityResult] = {}
+        self._qualities: tuple[QualityResult, ...] = ()
 
     async def rates(self, keys: Collection[str]) -> Mapping[str, Rates]:
         """Return what is kept of these deployments; those of which nothing is are left out."""
@@ -117,15 +116,13 @@ class MemoryEvidenceStore:
         self._rates |= merged
         return merged
 
-    async def put_quality(self, result: QualityResult) -> None:
-        """Keep an evaluation's result; of a subject and task kind the newest is kept."""
-        key = (result.subject, result.task)
-        if key not in self._qualities or self._qualities[key].at <= result.at:
-            self._qualities[key] = result
+    def know(self, *results: QualityResult) -> None:
+        """Let this be what evaluations say."""
+        self._qualities = results
 
     async def qualities(self) -> Sequence[QualityResult]:
-        """Return every result that is kept."""
-        return tuple(self._qualities[key] for key in sorted(self._qualities))
+        """Return what counts of the evaluations that are applied."""
+        return self._qualities
 
 
 class MemoryProbesStore:
@@ -249,10 +246,12 @@ class MemoryRecordStore:
         """Add events, all or none; the errors are those of `append`."""
         return [await self.append(run_id, epoch, event, at) for event in together]
 
-    async def entries(self, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
+    async def entries(
+        self, run_id: RunId, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Entry]:
         """Return a record from after `after`, in order; `NotFoundError` where there is none."""
         await self.row(run_id)
-        return tuple(self._entries[run_id][max(0, after) :])
+        return tuple(self._entries[run_id][max(0, after) :][:limit])
 
     async def rows(self, *, limit: int = 50) -> Sequence[RunRow]:
         """Return the newest runs first."""

@@ -1,4 +1,4 @@
-"""The runs of a service that is somewhere else, over its API."""
+"""A service that is somewhere else, over its API."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from turnout.errors import (
     UsageError,
 )
 
-__all__ = ["RunsClient"]
+__all__ = ["RunsClient", "ServiceClient"]
 
 _LARGEST: Final = 256 << 20
 _LINE: Final = 64 << 20
@@ -41,11 +41,16 @@ _PLACE: Final = frozenset({"repo", "base", "head"})
 """Fields of an order that say where it is to be worked on."""
 
 
-class RunsClient:
-    """Asks the service; errors are those that it answers with. Open inside `async with`."""
+class ServiceClient:
+    """Asks the service about one kind of thing; errors are those that it answers with.
 
-    def __init__(self, address: ServiceAddress) -> None:
-        self._url = f"{address.base_url.rstrip('/')}/v1/runs"
+    Open inside `async with`.
+    """
+
+    def __init__(self, address: ServiceAddress, noun: str) -> None:
+        """`noun`: the path of what is asked about, below `/v1`."""
+        self._base = address.base_url.rstrip("/")
+        self._url = f"{self._base}/v1/{noun}"
         self._headers = {"authorization": f"Bearer {address.key}"} if address.key else {}
         self._session: aiohttp.ClientSession | None = None
 
@@ -66,6 +71,30 @@ class RunsClient:
     ) -> None:
         if self._session is not None:
             await self._session.close()
+
+    async def _json(self, method: str, path: str, **options: Any) -> JsonObject:
+        url = f"{self._url}{path}"
+        try:
+            async with self._open.request(method, url, allow_redirects=False, **options) as answer:
+                body = await _body(answer)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise _unreachable(self._base) from error
+        if answer.status not in {200, 201}:
+            raise _refused(answer, body)
+        return _object(body)
+
+    @property
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("It is used inside `async with`.")
+        return self._session
+
+
+class RunsClient(ServiceClient):
+    """Asks about runs."""
+
+    def __init__(self, address: ServiceAddress) -> None:
+        super().__init__(address, "runs")
 
     async def order(self, body: JsonObject, *, once: str | None = None) -> JsonObject:
         """Order a run and return it."""
@@ -118,7 +147,7 @@ class RunsClient:
                     raise
                 broken += 1
             await asyncio.sleep(_PAUSE * broken)
-        raise _unreachable(self._url)
+        raise _unreachable(self._base)
 
     @asynccontextmanager
     async def _stream(self, run_id: str, after: int) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -128,23 +157,6 @@ class RunsClient:
             if answer.status not in {200, 204}:
                 raise _refused(answer, await _body(answer))
             yield answer
-
-    async def _json(self, method: str, path: str, **options: Any) -> JsonObject:
-        url = f"{self._url}{path}"
-        try:
-            async with self._open.request(method, url, allow_redirects=False, **options) as answer:
-                body = await _body(answer)
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _unreachable(self._url) from error
-        if answer.status not in {200, 201}:
-            raise _refused(answer, body)
-        return _object(body)
-
-    @property
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            raise RuntimeError("RunsClient is used inside `async with`.")
-        return self._session
 
 
 async def _entries(run_id: str, answer: aiohttp.ClientResponse) -> AsyncIterator[Entry]:
@@ -214,13 +226,13 @@ def _mend_of(status: int, *, known: bool) -> str:
     if not known:
         return "Is that the address of `turnout serve`?"
     if status == HTTPStatus.UNAUTHORIZED:
-        return "`turnout runs` sends the key that is in the variable TURNOUT_API_KEY."
+        return "The key that is sent is that of the variable TURNOUT_API_KEY."
     return ""
 
 
 def _unreachable(url: str) -> GatewayError:
     return GatewayError(
-        f"The service at {url.removesuffix('/v1/runs')} cannot be reached.",
+        f"The service at {url} cannot be reached.",
         status=503,
         code="unreachable",
         mend="Start it with `turnout serve`, or name another with --server or TURNOUT_SERVER.",

@@ -19,6 +19,7 @@ from turnout.errors import ModelUnavailableError
 from turnout.gateway.access import Authenticate
 from turnout.gateway.app import Ready, build_app
 from turnout.gateway.catalog import Catalog, ToolSupport
+from turnout.gateway.connections.port import ToolConnections
 from turnout.gateway.engine import Engine, EngineParts, Measures
 from turnout.gateway.measure.circuits import Circuits
 from turnout.gateway.measure.keeping import EvidenceKeeper
@@ -97,6 +98,8 @@ class Site:
     book: PolicyBook
     notices: Notices
     database: Database
+    connections: ToolConnections
+    """Those of the gateway, as requests use them."""
     doubt: str = ""
     """What speaks against the model that was asked for."""
 
@@ -168,10 +171,11 @@ async def _build(
         _beside(ground.stack, book.keep_fresh(clock))
         _beside(ground.stack, keep_house(database, clock, ground.settings.service.retention))
     books = BooksStore(database)
+    connections = await open_connections(ground.settings, clock, ground.stack)
     parts = EngineParts(
         policies=book,
         catalog=settled.catalog,
-        serving=await _serving(ground, settled.catalog, measures, books),
+        serving=_serving(ground, settled.catalog, measures, books, connections),
         counting=Counting(ground.upstream, settled.catalog, MESSAGES),
         stores=EngineStores(
             books,
@@ -188,7 +192,7 @@ async def _build(
     )
     engine = Engine(parts)
     ground.stack.push_async_callback(engine.close)
-    return Site(engine, settled, measures, book, notices, database)
+    return Site(engine, settled, measures, book, notices, database, connections)
 
 
 def app_of(
@@ -229,12 +233,15 @@ async def _measures(ground: Ground, settled: Settled, notices: Notices) -> Measu
     return Measures(evidence, WarmCaches(clock))
 
 
-async def _serving(
-    ground: Ground, catalog: Catalog, measures: Measures, books: BooksStore
+def _serving(
+    ground: Ground,
+    catalog: Catalog,
+    measures: Measures,
+    books: BooksStore,
+    connections: ToolConnections,
 ) -> ConnectedServing:
     upstream, clock = ground.upstream, ground.clock
     serving = Serving(upstream, SPOKEN, HEARD, catalog, measures.evidence, clock, Limits())
-    connections = await open_connections(ground.settings, ground.clock, ground.stack)
     turns = TurnsStore(ground.database, clock)
     return ConnectedServing(serving, connections, turns, catalog, clock, left=books.left)
 

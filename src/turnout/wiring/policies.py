@@ -27,7 +27,7 @@ from turnout.store.tools import ToolsStore
 from turnout.wiring.sources import known_catalog
 from turnout.wiring.state import database_of, hand_of
 
-__all__ = ["PolicyOffice", "open_explainer", "open_policies"]
+__all__ = ["PolicyOffice", "open_explainer", "open_policies", "unset_keys"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ async def open_explainer(settings: Settings) -> AsyncIterator[Explainer]:
         book = PolicyBook(settings.policies, PoliciesStore(database))
         await book.refresh()
         catalog, evidence = await _known(await known_catalog(settings, upstream), database, clock)
-        yield Explainer(book, catalog, evidence, _unset_keys)
+        yield Explainer(book, catalog, evidence, unset_keys)
 
 
 async def _known(catalog: Catalog, database: Database, clock: Clock) -> tuple[Catalog, Snapshot]:
@@ -79,7 +79,8 @@ async def _known(catalog: Catalog, database: Database, clock: Clock) -> tuple[Ca
     return known, evidence.snapshot()
 
 
-def _unset_keys(policy: Policy) -> Mapping[ProviderName, str]:
+def unset_keys(policy: Policy) -> Mapping[ProviderName, str]:
+    """Return the variables that are not set, of those that a policy names, by provider."""
     return {
         ProviderName(provider): variable
         for provider, variable in policy.provider_keys

@@ -36,6 +36,7 @@ __all__ = [
     "check_priced",
     "check_reviewer",
     "choose",
+    "endpoint_catalog",
     "known_catalog",
     "local_catalog",
     "no_model",
@@ -229,14 +230,21 @@ def _some(names: Sequence[str]) -> str:
 
 
 async def _endpoint_catalog(endpoint: Endpoint, upstream: Upstream) -> Catalog:
-    provider = provider_of(endpoint)
-    models = (endpoint.model,) if endpoint.model else await discover(upstream, provider)
+    if endpoint.model is not None:
+        return endpoint_catalog(endpoint, (endpoint.model,))
+    models = await discover(upstream, provider_of(endpoint))
     if len(models) > (_MOST_PROBED if endpoint.local else 1):
         price = "take long" if endpoint.local else "cost money"
         raise ModelUnavailableError(
             f"{endpoint.base_url} has {len(models)} models, and trying them all would {price}.",
             mend=f"Set LLM_MODEL to one of them: {_some(models)}.",
         )
+    return endpoint_catalog(endpoint, models)
+
+
+def endpoint_catalog(endpoint: Endpoint, models: Sequence[str]) -> Catalog:
+    """Return the catalog of the models that an endpoint of the environment serves."""
+    provider = provider_of(endpoint)
     rows: list[JsonObject] = [{"model": m, "provider": provider.name} for m in models]
     catalog = parse_catalog(
         {"providers": {provider.name: {"base_url": endpoint.base_url}}, "deployments": rows},

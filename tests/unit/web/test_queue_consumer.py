@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.unit.core.observe.test_metrics import read
 from tests.unit.web.rooms import Service, memory_service
 
+from turnout.core.observe.metrics import Metrics
 from turnout.core.service.orders import Submitted
 from turnout.core.service.repositories import RepositoryBook
 from turnout.errors import FullError, GatewayError, QueueError, StoreError, TurnoutError
@@ -94,10 +96,16 @@ class Room:
     failures: list[TurnoutError] = field(default_factory=list)
     """What comes of the first attempts to take an order in."""
     failed: asyncio.Event = field(default_factory=asyncio.Event)
+    metrics: Metrics = field(default_factory=Metrics)
+    defect: bool = False
+    """Whether our own code fails."""
 
     async def submit(self, order: RunIn, key: str | None) -> Submitted:
         """Take an order in, once nothing fails any more."""
         await asyncio.sleep(0)
+        if self.defect:
+            self.failed.set()
+            raise AssertionError("It is broken.")
         if self.failures:
             self.failed.set()
             raise self.failures.pop(0)
@@ -105,14 +113,23 @@ class Room:
         self.broker.happened.append("durable" if submitted.created else "known")
         return submitted
 
+    def consumer(self) -> Consumer:
+        """Return what takes the orders, with metrics of its own."""
+        self.metrics = Metrics()
+        return Consumer(self.broker.open, self.submit, self.clock, self.metrics)
+
     async def consume(self, until: asyncio.Event) -> None:
         """Consume until something has happened."""
-        async with Consumer(self.broker.open, self.submit, self.clock), asyncio.timeout(10):
+        async with self.consumer(), asyncio.timeout(10):
             await until.wait()
 
     async def consume_all(self) -> None:
         """Consume until no message waits."""
         await self.consume(self.broker.none)
+
+    def figure(self, name: str, **labels: str) -> float | None:
+        """Return what a metric says; None where it says nothing."""
+        return read(self.metrics).get((f"turnout_queue_{name}", tuple(labels.items())))
 
     def runs(self) -> list[dict[str, Any]]:
         """Return the runs of the project."""
@@ -229,3 +246,38 @@ async def test_a_consumer_that_ends_leaves_its_message_in_the_queue() -> None:
     room.broker.add()
     await room.consume(room.failed)
     assert (len(room.broker.waiting), room.runs()) == (1, [])
+
+
+async def test_metrics_say_what_became_of_messages_and_whether_more_can_come() -> None:
+    """The broker is away at first, and at the end nobody listens to it."""
+    room = Room(Broker(away=2), failures=[StoreError("It is away.")])
+    room.broker.add(ORDER, "k-0")
+    room.broker.add(b"[]", "k-1")
+    room.broker.add(ORDER, "k-2")
+    async with room.consumer() as consumer, asyncio.timeout(10):
+        assert (room.figure("connected"), room.figure("delayed")) == (0, 0)
+        await room.failed.wait()
+        assert (room.figure("connected"), room.figure("delayed")) == (1, 1)
+        await room.broker.none.wait()
+        await asyncio.sleep(0)
+        assert (room.figure("connected"), room.figure("delayed")) == (1, 0)
+        assert consumer.working
+    assert room.figure("messages_total", outcome="taken") == 2
+    assert room.figure("messages_total", outcome="refused") == 1
+    assert room.figure("connected") == 0
+
+
+async def test_a_consumer_that_a_defect_has_ended_says_so() -> None:
+    """A server that is away is no defect: it is waited for."""
+    away = Room(Broker(away=10**6))
+    async with away.consumer() as consumer:
+        await asyncio.sleep(0)
+        assert (consumer.working, away.figure("connected")) == (True, 0)
+    broken = Room(defect=True)
+    broken.broker.add()
+    async with broken.consumer() as consumer, asyncio.timeout(10):
+        await broken.failed.wait()
+        await asyncio.sleep(0)
+        assert not consumer.working
+        assert broken.figure("connected") == 0
+    assert len(broken.broker.waiting) == 1

@@ -16,7 +16,7 @@ from turnout.gateway.catalog import Deployment
 from turnout.gateway.evidence import Examination, ProbeResult
 from turnout.gateway.measure.examine import ExamLimits
 from turnout.settings import Settings
-from turnout.wiring.evidence import Probed, probe_models
+from turnout.wiring.evidence.probing import Probed, probe_models
 
 __all__ = ["probe", "probed_json", "probed_text"]
 

@@ -7,6 +7,7 @@ from turnout.cli.terminal import plural, safe
 from turnout.core.govern.revisions import PolicyRevision
 from turnout.core.json import JsonValue
 from turnout.core.policies import Policy
+from turnout.core.receipts import Grounds
 from turnout.gateway.config.policy_text import toml_text
 from turnout.gateway.policy.desk import Outcome, PolicyDiff
 from turnout.gateway.policy.diff import FieldChange
@@ -27,6 +28,13 @@ __all__ = [
 _WIDTH = 24
 _UNSET = "(not set)"
 _UNREVISED: Final = {None: "nothing", 0: "the configuration file"}
+_HOUR: Final = 3_600
+_DAY: Final = 24 * _HOUR
+_FIGURES: Final = {
+    "quality": "quality {:.2f}",
+    "tool_success": "tool success {:.2f}",
+    "latency": "first token {:.0f} ms",
+}
 
 
 def policy_text(policy: Policy, revision: PolicyRevision | None) -> str:
@@ -100,7 +108,25 @@ def explained_text(explained: Explained) -> str:
         lines.append(
             f"{place}  {candidate.deployment}  {score}{candidate.dropped or candidate.note}"
         )
+        lines += [f"       {_grounds(grounds)}" for grounds in candidate.grounds]
     return safe("\n".join(lines))
+
+
+def _grounds(grounds: Grounds) -> str:
+    """Return what a figure rests on: its size, its age and who says so."""
+    over = "" if grounds.samples is None else f" of {grounds.samples}"
+    return (
+        f"{_FIGURES[grounds.figure].format(grounds.value)}{over}, "
+        f"{_age(grounds.age_seconds)}: {grounds.source}"
+    )
+
+
+def _age(seconds: int | None) -> str:
+    if seconds is None:
+        return "without a date"
+    if seconds >= _DAY:
+        return f"{plural(seconds // _DAY, 'day')} old"
+    return f"{plural(seconds // _HOUR, 'hour')} old" if seconds >= _HOUR else "less than 1 hour old"
 
 
 def _changes(changes: Sequence[FieldChange]) -> Iterator[str]:

@@ -1,9 +1,10 @@
-"""What was seen of deployments, in the form in which it is kept and folded."""
+"""What was seen of deployments and measured of models, as it is kept and folded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from typing import Literal
 
 from pydantic import TypeAdapter
 
@@ -12,12 +13,16 @@ from turnout.core.json import encode_values
 
 __all__ = [
     "KEPT_CALLS",
+    "Evaluation",
     "Observation",
     "QualityResult",
     "Rates",
+    "Score",
+    "TestsSeen",
     "decode_rates",
     "encode_rates",
     "fold",
+    "in_force",
 ]
 
 KEPT_CALLS = 100.0
@@ -27,6 +32,10 @@ _KEPT = 64
 """Latest observations of a latency."""
 _CALLS_HALF_LIFE = 3_600.0
 """Seconds after which tool calls weigh half, as long as more than `KEPT_CALLS` are left."""
+
+
+TestsSeen = Literal["hidden", "visible"]
+"""Whether the models saw the tests that graded them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,44 @@ class QualityResult:
     """What was evaluated, in words for people."""
 
 
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How many of an evaluation's tasks one model has solved."""
+
+    subject: str
+    """Id of a model, or of a deployment."""
+    solved: int
+    tried: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What was measured of some models, all of them on the same tasks in the same way."""
+
+    id: str
+    """Digest of what was measured: measured again it is another."""
+    task: TaskKind
+    """Of the requests that are routed by it."""
+    mode: TestsSeen
+    at: datetime
+    """When the last of it was measured."""
+    source: str
+    """What was evaluated, in words for people."""
+    scores: tuple[Score, ...]
+    author: str = ""
+    """Who applied it."""
+    applied_at: datetime | None = None
+    """None: it was not applied."""
+
+    def results(self) -> tuple[QualityResult, ...]:
+        """Return what it says of each model, in the form in which decisions cite it."""
+        source = f"evaluation {self.id}, {self.mode} tests: {self.source}"
+        return tuple(
+            QualityResult(score.subject, self.task, score.solved, score.tried, self.at, source)
+            for score in self.scores
+        )
+
+
 def fold(rates: Rates, seen: Iterable[Observation]) -> Rates:
     """Return `rates` with more observations, in whatever order they come."""
     ttft, speed = list(rates.ttft), list(rates.speed)
@@ -89,6 +136,23 @@ def fold(rates: Rates, seen: Iterable[Observation]) -> Rates:
             malformed = malformed * kept + one.malformed
             newest = max(newest, one.at)
     return Rates(_latest(ttft), _latest(speed), calls, malformed, newest)
+
+
+def in_force(applied: Sequence[Evaluation]) -> tuple[QualityResult, ...]:
+    """Return what counts of evaluations that were applied in this order.
+
+    Of each model and task kind the last one counts. Figures of models that saw the tests and of
+    models that did not are never ranked against each other: of a task kind, those alone count
+    that were measured as the last one was.
+    """
+    modes = {each.task: each.mode for each in applied}
+    found = {
+        (result.subject, result.task): result
+        for each in applied
+        if each.mode == modes[each.task]
+        for result in each.results()
+    }
+    return tuple(found[key] for key in sorted(found))
 
 
 @cache

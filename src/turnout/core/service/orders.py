@@ -38,7 +38,7 @@ class OrderLimits:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What somebody has asked for; it never changes."""
+    """What somebody has asked for; only `publish` may still be asked for later."""
 
     task: Task
     """Its repository holds no credentials: they would be on record."""
@@ -134,6 +134,8 @@ class RunFilter:
     outcome: Outcome | None = None
     label: str | None = None
     repository: str | None = None
+    words: str = ""
+    """In the task, whatever their case, or the beginning of the run's id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from turnout.core.ids import RunId
 
-__all__ = ["Claimable", "Pick", "Standing"]
+__all__ = ["EVALUATIONS", "Claimable", "Pick", "Standing"]
+
+EVALUATIONS: Final = "eval:"
+"""How the projects of evaluations begin: whoever ordered such a run works on it, nobody else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ __all__ = [
     "no_such_route",
     "refusal",
     "refused",
+    "status_of",
 ]
 
 _TYPES: Final[Mapping[int, str]] = {
@@ -85,23 +86,33 @@ REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
 
 def refusal(error: TurnoutError) -> Response:
     """Return the answer to a request that failed."""
-    match error:
-        case GatewayError():
-            status, code, param = error.status, error.code, error.param
-        case UsageError():
-            status, code, param = 400, "invalid_request", None
-        case NotFoundError():
-            status, code, param = 404, "not_found", None
-        case ConflictError():
-            status, code, param = 409, "revision_conflict", None
-        case FullError():
-            status, code, param = 429, "too_many_queued", None
-        case StoreError():
-            status, code, param = 503, "store_unavailable", None
-        case _:
-            status, code, param = 500, "internal_error", None
+    status, code, param = _standing(error)
     headers = {"retry-after": _WAIT} if isinstance(error, FullError) else retry_headers(error)
     return _answer(status, error_text(error), code, param, headers)
+
+
+def status_of(error: TurnoutError) -> int:
+    """Return the status that a request is answered with which failed so."""
+    return _standing(error)[0]
+
+
+def _standing(error: TurnoutError) -> tuple[int, str, str | None]:
+    """Return the status and the code of an error, and the field that it is about."""
+    match error:
+        case GatewayError():
+            return error.status, error.code, error.param
+        case UsageError():
+            return 400, "invalid_request", None
+        case NotFoundError():
+            return 404, "not_found", None
+        case ConflictError():
+            return 409, "revision_conflict", None
+        case FullError():
+            return 429, "too_many_queued", None
+        case StoreError():
+            return 503, "store_unavailable", None
+        case _:
+            return 500, "internal_error", None
 
 
 async def refused(_: Request, error: Exception) -> Response:

@@ -10,7 +10,7 @@ from turnout.core.json import JsonObject, JsonValue
 from turnout.core.money import Micros
 from turnout.core.policies import Alias, EgressPolicy, Policy, PoolRule, ToolRule
 
-__all__ = ["policy_table", "toml_text", "whole_table"]
+__all__ = ["policy_table", "table_text", "toml_text", "whole_table"]
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _MILLION: Final = 1_000_000
@@ -62,6 +62,17 @@ def toml_text(policies: Sequence[Policy]) -> str:
     for policy in policies:
         table = {key: value for key, value in policy_table(policy).items() if key != "name"}
         lines += _section(("policies", policy.name), table, shown=True)
+    return "\n".join(lines).strip() + "\n"
+
+
+def table_text(policy: Policy) -> str:
+    """Return one policy's own table as TOML that `parse_policy` reads back, its name aside."""
+    head = f"[policies.{_key(policy.name)}"
+    lines = [
+        f"[{line.removeprefix(f'{head}.')}" if line.startswith(f"{head}.") else line
+        for line in toml_text([policy]).splitlines()
+        if line != f"{head}]"
+    ]
     return "\n".join(lines).strip() + "\n"
 
 

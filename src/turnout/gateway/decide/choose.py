@@ -178,4 +178,6 @@ def _reason(
     if q.first is not None and q.first in (best.model, best.id):
         return f"{best.id}: the policy's rule for {q.task} tries {q.first} first."
     known = fits[0].score.value is not None
-    return praise(best.id, q.objective, q.task, known=known, of=len(fits), lost=lost)
+    quality = best.quality.get(q.task) if q.objective == "quality" else None
+    cited = None if quality is None else quality.grounds
+    return praise(best.id, q.objective, q.task, known=known, of=len(fits), lost=lost, cited=cited)

@@ -6,7 +6,7 @@ from math import ceil
 
 from turnout.core.ids import DeploymentId
 from turnout.core.inference import Objective, TaskKind
-from turnout.core.receipts import Candidate, Decision
+from turnout.core.receipts import Candidate, Decision, Grounds
 from turnout.errors import GatewayError
 from turnout.gateway.decide.eligible import lacks_price, mend_of
 from turnout.gateway.evidence import Ailment, Sight
@@ -40,8 +40,12 @@ def praise(
     known: bool,
     of: int,
     lost: Mapping[DeploymentId, str],
+    cited: Grounds | None = None,
 ) -> str:
-    """Return why the best of several comes first; `known`: whether it has a score."""
+    """Return why the best of several comes first; `known`: whether it has a score.
+
+    `cited`: what its quality rests on, where it was chosen for that.
+    """
     if not known:
         missing = _MISSING[objective].format(task=task)
         order = (
@@ -49,7 +53,15 @@ def praise(
         )
         return f"{best}: no {missing} is known of any eligible deployment; {order}."
     asides = [f"; {id_}: {why}" for id_, why in sorted(lost.items())] if best not in lost else []
-    return f"{best}: {_PRAISE[objective].format(task=task)} of {of} eligible{''.join(asides)}."
+    praised = f"{_PRAISE[objective].format(task=task)} of {of} eligible{_citation(cited)}"
+    return f"{best}: {praised}{''.join(asides)}."
+
+
+def _citation(cited: Grounds | None) -> str:
+    if cited is None:
+        return ""
+    over = "" if cited.samples is None else f" over {cited.samples} tasks"
+    return f", {cited.value:.2f}{over} ({cited.source})"
 
 
 def why_none(dropped: Sequence[Candidate]) -> str:

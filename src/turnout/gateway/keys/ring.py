@@ -21,6 +21,7 @@ __all__ = ["KeyRing", "digest_of", "no_key"]
 _EVERY = 0.5
 """Seconds between looks at the store: what another process changes counts within one."""
 _SEND_ONE = "Send a valid one as `Authorization: Bearer KEY`."
+_KNOWN = "`turnout keys list` shows which there are."
 _MAKE_ONE = "Make another with `turnout keys create NAME --role member`, and name that."
 
 
@@ -104,6 +105,16 @@ class KeyRing:
             if held.caller.key == name:
                 return self._open(held, f"The key {name!r}", _MAKE_ONE)
         raise no_key(name)
+
+    def known_by(self, digest: str) -> Caller:
+        """Return the holder of a key by its digest, for who has shown the key itself before.
+
+        `GatewayError` (401) where the key is not there, or shut by now.
+        """
+        held = self._held.get(digest)
+        if held is None:
+            raise _refused("The API key is wrong.", "invalid_api_key", _KNOWN)
+        return self._open(held, "The API key", _KNOWN)
 
     @property
     def known(self) -> bool:

@@ -96,8 +96,7 @@ class EvidenceKeeper:
         kept = await self._store.rates(set(self._keys.values()))
         found = {id_: kept[key] for id_, key in self._keys.items() if key in kept}
         self._evidence.replace_rates(found)
-        for quality in await self._store.qualities():
-            self._evidence.learn_quality(quality)
+        self._evidence.know_qualities(await self._store.qualities())
         for id_, key in self._keys.items():
             result = decode_result(await self._probes.get(key))
             if result is not None:

@@ -20,7 +20,7 @@ from turnout.gateway.evidence import (
 )
 from turnout.gateway.measure.circuits import Circuits
 
-__all__ = ["LiveEvidence"]
+__all__ = ["LiveEvidence", "measured"]
 
 _HALF_LIFE = 600.0
 """Seconds after which a latency weighs half."""
@@ -63,7 +63,7 @@ class LiveEvidence:
         self._clock = clock
         self._seen: dict[DeploymentId, _Seen] = {}
         self._figures: dict[DeploymentId, Evidence] = {}
-        self._quality: dict[str, dict[TaskKind, MeasuredQuality]] = {}
+        self._quality: Mapping[str, Mapping[TaskKind, MeasuredQuality]] = {}
         self._changed: set[DeploymentId] = set()
         self._fresh = False
         """Whether the snapshot may not wait."""
@@ -71,8 +71,7 @@ class LiveEvidence:
         self._taken = float("-inf")
         for probe in probes:
             self.learn(probe)
-        for quality in qualities:
-            self.learn_quality(quality)
+        self.know_qualities(qualities)
 
     def learn(self, probe: ProbeResult) -> None:
         """Take in what a probe showed."""
@@ -84,16 +83,11 @@ class LiveEvidence:
         seen.examined = probe.examined or seen.examined
         self._fresh = True
 
-    def learn_quality(self, result: QualityResult) -> None:
-        """Take in what an evaluation showed; the newest of a subject and task kind counts."""
-        if result.tried <= 0:
-            return
-        known = self._quality.get(result.subject, {})
-        older = known.get(result.task)
-        share = result.solved / result.tried
-        new = MeasuredQuality(share, result.tried, result.at, result.source)
-        if older is None or (older.at <= result.at and older != new):
-            self._quality[result.subject] = {**known, result.task: new}
+    def know_qualities(self, results: Iterable[QualityResult]) -> None:
+        """Take in all that evaluations show, in place of what they showed before."""
+        known = measured(results)
+        if known != self._quality:
+            self._quality = known
             self._fresh = True
 
     def observe(
@@ -158,13 +152,25 @@ class LiveEvidence:
             self._figures[id_] = _figures(id_, seen)
         self._changed.clear()
         self._fresh, self._taken = False, now
-        self._snapshot = Snapshot(self._clock.now(), dict(self._figures), dict(self._quality))
+        self._snapshot = Snapshot(self._clock.now(), dict(self._figures), self._quality)
         return self._snapshot
 
     def _of(self, deployment: DeploymentId) -> _Seen:
         """Return what is kept of a deployment that is about to change."""
         self._changed.add(deployment)
         return self._seen.setdefault(deployment, _Seen())
+
+
+def measured(
+    results: Iterable[QualityResult],
+) -> Mapping[str, Mapping[TaskKind, MeasuredQuality]]:
+    """Return results by subject and task kind, as a snapshot has them; nothing tried is nothing."""
+    known: dict[str, dict[TaskKind, MeasuredQuality]] = {}
+    for each in results:
+        if each.tried > 0:
+            quality = MeasuredQuality(each.solved / each.tried, each.tried, each.at, each.source)
+            known.setdefault(each.subject, {})[each.task] = quality
+    return known
 
 
 def _figures(deployment: DeploymentId, seen: _Seen) -> Evidence:

@@ -83,6 +83,11 @@ class PolicyBook:
         """Return every policy in force."""
         return tuple(self._policies.values())
 
+    def default_first(self) -> tuple[Policy, ...]:
+        """Return every policy in force, that of keys without one before the others."""
+        default = self.default()
+        return tuple(sorted(self.policies(), key=lambda policy: policy.name != default))
+
     async def refresh(self) -> None:
         """Look into the store; `StoreError` where it cannot be read, and all stays as it was."""
         if self._store is None:

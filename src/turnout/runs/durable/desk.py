@@ -9,9 +9,11 @@ from turnout.core.events import Entry
 from turnout.core.ids import RunId, new_run_id
 from turnout.core.service.orders import (
     Answer,
+    Head,
     Once,
     Order,
     OrderedRun,
+    Publish,
     RunFilter,
     RunPage,
     Submitted,
@@ -116,10 +118,29 @@ class Desk:
             )
         return await self.submit(replace(run.order, key=key, retry_of=run_id), once)
 
-    async def entries(self, project: str, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
-        """Return a run's record from after an entry; empty where nobody has begun it."""
+    async def publish(self, project: str, run_id: RunId, wanted: Publish) -> OrderedRun:
+        """Have the diff of a run that has ended published, by whoever reaches its repository.
+
+        `ConflictError` where the run has not ended, or that was done before.
+        """
+        return await self._orders.publish(project, run_id, wanted, self._clock.now())
+
+    async def entries(
+        self, project: str, run_id: RunId, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Entry]:
+        """Return a run's record from after an entry; empty where nobody has begun it.
+
+        `limit`: at most so many entries.
+        """
         await self._orders.get(project, run_id)
-        return await self._records.entries(run_id, after=after)
+        return await self._records.entries(run_id, after=after, limit=limit)
+
+    async def heads(self, project: str, run_id: RunId) -> AsyncGenerator[Head, None]:
+        """Yield how far a run is, now and whenever that changes, until it has ended."""
+        await self._orders.get(project, run_id)
+        async with aclosing(self._following.heads(run_id)) as heads:
+            async for head in heads:
+                yield head
 
     async def follow(
         self, project: str, run_id: RunId, *, after: int = 0

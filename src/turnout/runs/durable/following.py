@@ -75,6 +75,27 @@ class Following:
         finally:
             self._leave(run_id, woken)
 
+    async def heads(self, run_id: RunId) -> AsyncGenerator[Head, None]:
+        """Yield how far a run is, now and whenever that changes, until it has ended."""
+        woken, known = asyncio.Event(), None
+        self._watched.setdefault(run_id, set()).add(woken)
+        self._some.set()
+        try:
+            while True:
+                woken.clear()
+                head = (await self._orders.heads([run_id])).get(run_id)
+                if head is None:
+                    return
+                if head == known:
+                    await woken.wait()
+                    continue
+                known = head
+                yield head
+                if head.state == "ended":
+                    return
+        finally:
+            self._leave(run_id, woken)
+
     def _leave(self, run_id: RunId, woken: asyncio.Event) -> None:
         others = self._watched[run_id]
         others.discard(woken)

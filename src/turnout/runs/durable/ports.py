@@ -13,6 +13,7 @@ from turnout.core.service.orders import (
     Once,
     Order,
     OrderedRun,
+    Publish,
     RunFilter,
     RunPage,
     Submitted,
@@ -80,6 +81,15 @@ class OrderStore(Protocol):
         """End a run that nobody works on; note the wish where somebody does.
 
         A run that has ended stays as it is.
+        """
+        ...
+
+    async def publish(
+        self, project: str, run_id: RunId, wanted: Publish, at: datetime
+    ) -> OrderedRun:
+        """Have the diff of a run that has ended published.
+
+        `ConflictError` where the run has not ended, or that was done before.
         """
         ...
 
@@ -168,8 +178,21 @@ class RunDesk(Protocol):
         """
         ...
 
-    async def entries(self, project: str, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
-        """Return a run's record from after an entry; empty where nobody has begun it."""
+    async def publish(self, project: str, run_id: RunId, wanted: Publish) -> OrderedRun:
+        """Have the diff of a run that has ended published; `ConflictError` where it cannot be."""
+        ...
+
+    async def entries(
+        self, project: str, run_id: RunId, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Entry]:
+        """Return a run's record from after an entry; empty where nobody has begun it.
+
+        `limit`: at most so many entries.
+        """
+        ...
+
+    def heads(self, project: str, run_id: RunId) -> AsyncGenerator[Head, None]:
+        """Yield how far a run is, now and whenever that changes, until it has ended."""
         ...
 
     def follow(self, project: str, run_id: RunId, *, after: int = 0) -> AsyncGenerator[Entry, None]:

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from turnout.core.ids import RunId
-from turnout.core.service.turns import Claimable, Standing
+from turnout.core.service.turns import EVALUATIONS, Claimable, Standing
 
 __all__ = ["Turns"]
 
@@ -21,13 +21,16 @@ class Turns:
 
         Of the projects that may, the one with the fewest runs under way has it, of equal ones the
         one that was served longest ago. Within it the highest priority goes first, then the
-        oldest; a run whose repository is busy lets the next one pass.
+        oldest; a run whose repository is busy lets the next one pass. Those of evaluations are left
+        to them.
         """
         projects = Counter(each.project for each in standing.running)
         repositories = Counter(_repository(each) for each in standing.running)
         served = {project: at for at, project in enumerate(standing.served, start=1)}
         first: dict[str, Claimable] = {}
         for each in sorted(standing.queued, key=lambda each: (-each.priority, each.number)):
+            if each.project.startswith(EVALUATIONS):
+                continue
             if _is_below(projects[each.project], self.per_project) and _is_below(
                 repositories[_repository(each)], self.per_repository
             ):

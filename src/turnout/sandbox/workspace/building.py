@@ -13,7 +13,7 @@ from turnout.sandbox.workspace.process import run_program
 
 __all__ = ["building", "discard", "remove_abandoned", "tidy"]
 
-_BUILT = ("trees", "environments", "projects", "nodes", "setups", "kept")
+_BUILT = ("trees", "environments", "projects", "nodes", "setups", "kept", "checkouts")
 _CHMOD_TIMEOUT = 300.0
 
 

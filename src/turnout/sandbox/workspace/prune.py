@@ -22,7 +22,10 @@ _IN_USE: Final = 26 * 3_600.0
 """A sandbox may live for a day on what it was started with, without a sign of use."""
 _SIZE_TIMEOUT: Final = 300.0
 _MIRRORS: Final = "mirrors"
-_KINDS: Final = ("histories", "trees", "environments", "projects", "nodes", "setups", "kept")
+_KINDS: Final = (
+    *("histories", "trees", "environments", "projects", "nodes", "setups", "kept"),
+    *("places", "checkouts"),
+)
 _NOTES: Final = ("layers", "indexes")
 """Kinds that are single small files."""
 

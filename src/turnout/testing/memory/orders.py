@@ -1,7 +1,7 @@
 """Orders that are kept in memory; they satisfy the same port as those on a database."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from turnout.core.service.orders import (
     Once,
     Order,
     OrderedRun,
+    Publish,
     RunFilter,
     RunPage,
     Submitted,
@@ -47,6 +48,7 @@ class MemoryOrders:
     most_queued: int | None = None
     _kept: dict[RunId, _Kept] = field(default_factory=dict)
     _once: dict[tuple[str, str], tuple[str, RunId]] = field(default_factory=dict)
+    _published: set[RunId] = field(default_factory=set)
     _beats: dict[str, float] = field(default_factory=dict)
 
     async def submit(
@@ -146,6 +148,21 @@ class MemoryOrders:
             self.records.set_line(run_id, ended_at=at, outcome="cancelled", state="ended")
         return await self._run(run_id)
 
+    async def publish(
+        self, project: str, run_id: RunId, wanted: Publish, at: datetime
+    ) -> OrderedRun:
+        """Note in its order that the diff of a run that has ended is to be published."""
+        del at  # when it is due, which nothing in memory asks
+        run = await self.get(project, run_id)
+        if run.state != "ended":
+            raise ConflictError(f"Run {run_id} has not ended.")
+        if run_id in self._published:
+            raise ConflictError(f"The diff of run {run_id} is published already.")
+        self._published.add(run_id)
+        kept = self._kept[run_id]
+        kept.order = replace(kept.order, publish=wanted)
+        return await self._run(run_id)
+
     async def asked_to_cancel(self, worker: str) -> Sequence[RunId]:
         """Return which of the runs that `worker` has are to be stopped."""
         runs = [await self._run(run_id) for run_id in self._kept]
@@ -223,7 +240,12 @@ def _is_wanted(run: OrderedRun, wanted: RunFilter) -> bool:
         and wanted.outcome in {None, run.outcome}
         and wanted.repository in {None, run.order.task.repository}
         and (wanted.label is None or wanted.label in run.order.labels)
+        and _says(run, wanted.words.lower())
     )
+
+
+def _says(run: OrderedRun, words: str) -> bool:
+    return words in run.order.task.prompt.lower() or run.run_id.startswith(words)
 
 
 def _claimable(run: OrderedRun) -> Claimable:

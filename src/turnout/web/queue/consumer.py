@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from turnout.core.clock import Clock
 from turnout.core.json import doubled_name
+from turnout.core.observe.metrics import Metrics
 from turnout.core.service.orders import Submitted
 from turnout.errors import (
     ConflictError,
@@ -20,6 +21,7 @@ from turnout.errors import (
     TurnoutError,
 )
 from turnout.gateway.config.tables import dotted
+from turnout.web.queue.counting import QueueMetrics
 from turnout.web.queue.letters import Letter, OpenInbox, Refused
 from turnout.web.runs.orders import RunIn
 
@@ -50,10 +52,13 @@ class Consumer:
     its message stays where it is and no other is asked for. A message that is no order is buried.
     """
 
-    def __init__(self, open_inbox: OpenInbox, submit: Submit, clock: Clock) -> None:
+    def __init__(
+        self, open_inbox: OpenInbox, submit: Submit, clock: Clock, metrics: Metrics
+    ) -> None:
         self._open = open_inbox
         self._submit = submit
         self._clock = clock
+        self._seen = QueueMetrics(metrics)
         self._working: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -73,16 +78,24 @@ class Consumer:
             working.cancel()
             await asyncio.wait({working}, timeout=_AGAIN)
 
+    @property
+    def working(self) -> bool:
+        """Whether messages are taken, or will be once the server is there: no defect ended it."""
+        return self._working is not None and not self._working.done()
+
     async def _work(self) -> None:
         pause = _FIRST_PAUSE
         while True:
             try:
                 async with self._open() as inbox:
                     pause = _FIRST_PAUSE
+                    self._seen.connected(True)
                     while True:
                         await self._take(await inbox.next())
             except QueueError as error:
                 _LOG.warning("No orders come from the queue: %s", error)
+            finally:
+                self._seen.connected(False)
             await self._clock.sleep(pause)
             pause = min(2.0 * pause, _LONGEST_PAUSE)
 
@@ -91,12 +104,20 @@ class Consumer:
         refused = order if isinstance(order, Refused) else await self._order(order, letter.key)
         if refused is None:
             await letter.acknowledge()
+            self._seen.settled("taken")
         else:
             _LOG.warning("A message of the queue is no order: %s", refused.message)
             await letter.bury(refused)
+            self._seen.settled("refused")
 
     async def _order(self, order: RunIn, key: str | None) -> Refused | None:
         """Take an order in, however long that takes; what cannot be taken comes back."""
+        try:
+            return await self._ordered(order, key)
+        finally:
+            self._seen.delayed(False)
+
+    async def _ordered(self, order: RunIn, key: str | None) -> Refused | None:
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -105,6 +126,7 @@ class Consumer:
                 if not _passes(error):
                     code = error.code if isinstance(error, GatewayError) else "invalid_request"
                     return Refused(code, str(error))
+                self._seen.delayed(True)
                 _LOG.warning("An order of the queue has to wait: %s", error)
             else:
                 _LOG.info("%s came from the queue", submitted.run.run_id)

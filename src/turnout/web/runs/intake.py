@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from turnout.core.ids import RunId
 from turnout.core.money import Micros
 from turnout.core.service.forges import Origin
-from turnout.core.service.orders import Once, Order, OrderedRun, Submitted
+from turnout.core.service.orders import Once, Order, OrderedRun, Publish, Submitted
 from turnout.core.service.publications import Publication
 from turnout.core.service.repositories import RepositoryBook
 from turnout.core.tasks import SurfaceName
@@ -18,7 +18,7 @@ from turnout.web.runs.callers import Scope
 from turnout.web.runs.orders import RunIn, once_of, once_of_retry
 from turnout.web.runs.streams import Streams
 
-__all__ = ["RunParts", "conflicts_as", "take", "take_again"]
+__all__ = ["RunParts", "conflicts_as", "publish", "take", "take_again"]
 
 
 async def _take_any(repository: str, base: str) -> None:
@@ -108,6 +108,14 @@ async def take_again(parts: RunParts, scope: Scope, run_id: RunId, key: str | No
     return submitted
 
 
+async def publish(parts: RunParts, scope: Scope, run_id: RunId, wanted: Publish) -> OrderedRun:
+    """Have the diff of a run that has ended published, as an order could have asked for it."""
+    run = await parts.desk.get(scope.project, run_id)
+    _check_publish(parts, run.order.task.repository, wanted)
+    with conflicts_as("cannot_publish"):
+        return await parts.desk.publish(scope.project, run_id, wanted)
+
+
 async def _made(parts: RunParts, scope: Scope, once: Once | None) -> Submitted | None:
     """Return the run of an order that came before, whatever has changed since."""
     if once is None:
@@ -127,15 +135,19 @@ async def _check(parts: RunParts, caller: Caller, order: Order) -> None:
         with _wrong_field("notify"):
             parts.check_notify(order.notify)
     if order.publish is not None:
-        with _wrong_field("publish"):
-            parts.repositories.check_push(task.repository)
-            if order.publish == "draft":
-                parts.check_draft(task.repository)
+        _check_publish(parts, task.repository, order.publish)
     with _wrong_field("base"):
         await parts.check_base(task.repository, task.base)
     if task.review is not None and task.review.head:
         with _wrong_field("head"):
             await parts.check_base(task.repository, task.review.head)
+
+
+def _check_publish(parts: RunParts, repository: str, wanted: Publish) -> None:
+    with _wrong_field("publish"):
+        parts.repositories.check_push(repository)
+        if wanted == "draft":
+            parts.check_draft(repository)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from turnout.core.ids import RunId, ToolCallId
 from turnout.core.runs import Outcome, RunState
-from turnout.core.service.orders import Answer, RunFilter, Submitted
+from turnout.core.service.orders import Answer, Publish, RunFilter, Submitted
 from turnout.errors import GatewayError
 from turnout.gateway.admin.audit import unchanged
 from turnout.gateway.admin.errors import REFUSALS
@@ -17,12 +17,12 @@ from turnout.runs.summary import fold
 from turnout.runs.trajectory import TrajectoryFormat
 from turnout.runs.trajectory.documents import trajectory_json
 from turnout.web.runs.callers import ApproverDep, MemberDep, RunPath, Scope, StillDep, ViewerDep
-from turnout.web.runs.intake import RunParts, conflicts_as, take, take_again
+from turnout.web.runs.intake import RunParts, conflicts_as, publish, take, take_again
 from turnout.web.runs.orders import RunIn
 from turnout.web.runs.streams import Streams, resumed_after
 from turnout.web.runs.views import RecordOut, RunDetail, RunOut, RunsOut, record_json
 
-__all__ = ["DecisionIn", "runs_router"]
+__all__ = ["DecisionIn", "PublishIn", "runs_router"]
 
 _MOST_NUMBER: Final = 2**53
 
@@ -61,6 +61,15 @@ class DecisionIn(BaseModel):
         """Return it as the service takes it."""
         call = None if self.call_id is None else ToolCallId(self.call_id)
         return Answer(allowed, by, self.note, call)
+
+
+class PublishIn(BaseModel):
+    """What is to become of a run's diff."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    publish: Publish
+    """A new branch of its own, or that and a draft of a request to merge it."""
 
 
 def runs_router(parts: RunParts) -> APIRouter:
@@ -131,6 +140,14 @@ def _add_decisions(router: APIRouter, parts: RunParts) -> None:
         The same `Idempotency-Key` stands for the same new run.
         """
         return _answered(await take_again(parts, scope, run_id, idempotency_key), response)
+
+    @router.post("/{run_id}/publish")
+    async def publish_run(run_id: RunPath, scope: MemberDep, body: PublishIn) -> RunOut:
+        """Have the diff of a run that has ended pushed to a new branch, with a draft or without.
+
+        It is 409 before its end, and once that was done.
+        """
+        return RunOut.of(await publish(parts, scope, run_id, body.publish))
 
     async def decide(run_id: RunId, scope: Scope, body: DecisionIn | None, allowed: bool) -> RunOut:
         answer = (body or DecisionIn()).answer(scope.caller.key, allowed=allowed)

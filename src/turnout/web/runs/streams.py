@@ -29,6 +29,13 @@ def _for_good() -> None:
     """Let it be."""
 
 
+async def _written(entries: AsyncGenerator[Entry, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(entries):
+        async for entry in entries:
+            head = f"id: {entry.seq}\nevent: {entry.event.type}\n"
+            yield f"{head}data: {entry_json(entry)}\n\n".encode()
+
+
 class Streams:
     """The streams that are open: not too many at once, and none once the service stops."""
 
@@ -41,7 +48,13 @@ class Streams:
     def of(
         self, entries: AsyncGenerator[Entry, None], still: Callable[[], None] = _for_good
     ) -> "EventStream":
-        """Return the answer that streams entries; `GatewayError` (503) where too many are open.
+        """Return the answer that streams entries, each one an event; otherwise as `sending`."""
+        return self.sending(_written(entries), still)
+
+    def sending(
+        self, events: AsyncGenerator[bytes, None], still: Callable[[], None] = _for_good
+    ) -> "EventStream":
+        """Return the answer that sends events; `GatewayError` (503) where too many are open.
 
         It ends, with an error that says why, once `still` raises one; that is asked again and
         again.
@@ -54,7 +67,7 @@ class Streams:
                 mend="Come back in a moment, or read `/record`.",
                 retry_after=2,
             )
-        return EventStream(self, entries, still)
+        return EventStream(self, events, still)
 
     def close(self) -> None:
         """End every stream; clients go on elsewhere, or here later, from where they were."""
@@ -76,8 +89,7 @@ class Streams:
         leave, writer = _Leave(stream.still, task, self._keep_alive), _Writer()
         try:
             with Connected(receive), leave:
-                written = _written(stream.entries)
-                await send_events(send, written, writer, {}, self._keep_alive)
+                await send_events(send, _opened(stream.events), writer, {}, self._keep_alive)
         except ClientGoneError:
             return
         except asyncio.CancelledError:
@@ -95,11 +107,11 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, streams: Streams, entries: AsyncGenerator[Entry, None], still: Callable[[], None]
+        self, streams: Streams, events: AsyncGenerator[bytes, None], still: Callable[[], None]
     ) -> None:
         super().__init__()
         self._streams = streams
-        self.entries = entries
+        self.events = events
         self.still = still
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -161,9 +173,8 @@ def resumed_after(last_event_id: str | None, after: int) -> int:
     return int(text)
 
 
-async def _written(entries: AsyncGenerator[Entry, None]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(entries):
+async def _opened(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(events):
         yield _OPENING
-        async for entry in entries:
-            head = f"id: {entry.seq}\nevent: {entry.event.type}\n"
-            yield f"{head}data: {entry_json(entry)}\n\n".encode()
+        async for event in events:
+            yield event

@@ -44,7 +44,7 @@ from turnout.wiring.serving.checkpoints import open_checkpoints
 from turnout.wiring.serving.reach import Reach
 from turnout.wiring.state import discreet_of, state_folder_of
 
-__all__ = ["Durable", "keep_disk", "open_durable"]
+__all__ = ["Durable", "keep_disk", "only_worker", "open_durable", "within"]
 
 N = TypeVar("N", int, float)
 
@@ -112,7 +112,7 @@ async def _open_worker(
 ) -> AsyncIterator[TaskEngine]:
     async with AsyncExitStack() as stack:
         check_egress(settings)
-        only = stack.enter_context(_only_worker(state_folder_of(settings)))
+        only = stack.enter_context(only_worker(state_folder_of(settings)))
         # Of a database that is not in the state folder, machines beyond this one may have workers.
         alone = only and settings.database is None
         opening = open_sandboxes(settings, streams=settings.shares_checkpoints)
@@ -163,7 +163,7 @@ async def _ended(task: asyncio.Task[None]) -> None:
 
 
 @contextmanager
-def _only_worker(home: Path) -> Iterator[bool]:
+def only_worker(home: Path) -> Iterator[bool]:
     """Tell whether no other process of this machine works on the runs of a state folder."""
     descriptor = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -188,14 +188,15 @@ class _Outfits:
     @asynccontextmanager
     async def of(self, order: Order) -> AsyncIterator[Outfit]:
         """Open what an order is worked on with."""
-        settings = replace(self.settings, agent=_within(self.settings.agent, order.limits))
+        settings = replace(self.settings, agent=within(self.settings.agent, order.limits))
         async with self.models(order) as access:
             shop = workshop_of(settings, self.driver, self.clock)
             shop = replace(shop, compare=Reach(settings).compare, checkpoints=self.checkpoints)
             yield Outfit(shop, access)
 
 
-def _within(config: AgentConfig, limits: OrderLimits) -> AgentConfig:
+def within(config: AgentConfig, limits: OrderLimits) -> AgentConfig:
+    """Return a configuration with the tighter of its own limits and those of an order."""
     spend = _least(config.max_spend, limits.max_spend)
     return replace(
         config,

@@ -20,6 +20,7 @@ from turnout.gateway.admin.noticed import noticed_router
 from turnout.gateway.admin.usage import usage_router
 from turnout.gateway.admin.webhooks import webhooks_router
 from turnout.gateway.app import Ready, build_without_models
+from turnout.gateway.evaluations.routes import evaluations_router
 from turnout.gateway.keys.behalf import behalf_of, with_workers
 from turnout.gateway.keys.desk import KeyDesk
 from turnout.gateway.keys.ring import KeyRing
@@ -32,6 +33,9 @@ from turnout.store.audit import AuditStore
 from turnout.store.database import open_database
 from turnout.store.keys import KeysStore
 from turnout.store.policies import PoliciesStore
+from turnout.web.console.app import with_console
+from turnout.wiring.console.desks import Governing
+from turnout.wiring.evidence.evaluations import desk_of
 from turnout.wiring.gateway import Ground, Site, app_of, ground_of, site_of
 from turnout.wiring.serving.observing import Observing, open_observing
 from turnout.wiring.state import database_of
@@ -49,6 +53,8 @@ class More:
     """Whether it can take work."""
     models: bool = True
     """Whether models are served there at all."""
+    console: Callable[[Governing], ASGIApp] | None = None
+    """Makes the pages for people; None: there are none."""
 
 
 Beside = Callable[[Ground, Site, KeyRing, Observing], Awaitable[More]]
@@ -110,7 +116,8 @@ async def open_gateway(
 
         site = await site_of(ground, report, "unknown", PoliciesStore(database), seen)
         more = More() if beside is None else await beside(ground, site, ring, observing)
-        admin = await _admin_app(ground, site, ring, more.routers)
+        desks = await _desks(ground, site, ring)
+        admin = _admin_app(desks, ground, site, ring, more.routers)
         callers = with_workers(ring.authenticate, behalf_of(ring.named, site.book.default))
         app = (
             app_of(site, callers, admin, more.ready)
@@ -118,15 +125,15 @@ async def open_gateway(
             else build_without_models(HEARD, admin, more.ready)
         )
         app = observing.beside(app, ring)
+        if more.console is not None:
+            app = with_console(app, more.console(desks))
         bound = await stack.enter_async_context(serve(app, host=host, port=port))
         names = (d.model for d in site.settled.catalog.deployments)
         yield OpenGateway(bound.base_url, tuple(dict.fromkeys(names)))
 
 
-async def _admin_app(
-    ground: Ground, site: Site, ring: KeyRing, more: Sequence[APIRouter]
-) -> ASGIApp:
-    """Return the application of the admin routes."""
+async def _desks(ground: Ground, site: Site, ring: KeyRing) -> Governing:
+    """Return the desks; what they open ends with the ground's stack."""
     database, clock, book = ground.database, ground.clock, site.book
     policies = PolicyDesk(
         PoliciesStore(database),
@@ -143,23 +150,32 @@ async def _admin_app(
     # What adds usage up takes long: no request of a model waits behind it.
     aside = await ground.stack.enter_async_context(open_database(database_of(ground.settings)))
     office = usage_office(aside, clock)
+    return Governing(policies, keys, office, AuditStore(aside), desk_of(site, clock))
+
+
+def _admin_app(
+    desks: Governing, ground: Ground, site: Site, ring: KeyRing, more: Sequence[APIRouter]
+) -> ASGIApp:
+    """Return the application of the admin routes."""
+    office, clock = desks.office, ground.clock
     routers = [
-        keys_router(keys),
+        keys_router(desks.keys),
         usage_router(office.usage, clock),
         noticed_router(office.tools, office.happenings, clock),
         webhooks_router(office.webhooks),
-        audit_router(AuditStore(aside), clock),
+        audit_router(desks.audit, clock),
+        evaluations_router(desks.evaluations),
         *more,
     ]
     return build_admin(
         AdminParts(
             authenticate=ring.authenticate,
-            policies=policies,
+            policies=desks.policies,
             explain=site.engine.explain,
             shapes=HEARD,
             routers=routers,
             reports=office.tools,
-            audit=AuditStore(database),
+            audit=AuditStore(ground.database),
             clock=clock,
             version=__version__,
         )

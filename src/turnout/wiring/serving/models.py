@@ -58,6 +58,8 @@ class OwnModels:
     clock: Clock
     uds: Path | None = None
     """Private socket of the gateway; None: nobody works here."""
+    lasting: bool = True
+    """Whether the gateway outlives whoever works here, and keeps answers for the next one."""
 
     def check(self) -> None:
         """Refuse (`ModelUnavailableError`) to serve where no model can do the job."""
@@ -87,7 +89,7 @@ class OwnModels:
             uds=self.uds,
             api_key=token,
             clock=self.clock,
-            lasting=True,
+            lasting=self.lasting,
         )
 
     def _check_cap(self, token: str, max_spend: Micros) -> None:

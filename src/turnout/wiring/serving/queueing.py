@@ -7,9 +7,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from turnout.core.govern.audit import Audited
+from turnout.core.observe.metrics import Metrics
 from turnout.core.service.orders import Submitted
 from turnout.core.service.queues import QueueOptions
 from turnout.errors import ConfigError, GatewayError, MissingExtraError
+from turnout.gateway.app import Ready
 from turnout.gateway.exchange import Caller
 from turnout.gateway.keys.ring import KeyRing
 from turnout.settings import Settings, secret_named
@@ -42,8 +44,8 @@ def check_queue(settings: Settings) -> QueueOptions:
     return queue
 
 
-async def open_queue(ground: Ground, runs: RunParts, ring: KeyRing) -> None:
-    """Take orders from the queue until the ground's stack ends.
+async def open_queue(ground: Ground, runs: RunParts, ring: KeyRing, metrics: Metrics) -> Ready:
+    """Take orders from the queue until the ground's stack ends; return whether it still does.
 
     A queue that is away is waited for. `ConfigError` for an address or a key that cannot be used,
     `MissingExtraError` without the extra.
@@ -51,8 +53,9 @@ async def open_queue(ground: Ground, runs: RunParts, ring: KeyRing) -> None:
     queue = check_queue(ground.settings)
     submitting = _Submitting(runs, ring, queue.key, ground)
     check_orders(submitting.caller, "service.queue.key")
-    consumer = Consumer(_inbox_of(queue), submitting.submit, ground.clock)
+    consumer = Consumer(_inbox_of(queue), submitting.submit, ground.clock, metrics)
     await ground.stack.enter_async_context(consumer)
+    return lambda: consumer.working
 
 
 @dataclass(frozen=True, slots=True)

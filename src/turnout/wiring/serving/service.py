@@ -9,6 +9,7 @@ from turnout.core.observe.news import RunNews, ordered
 from turnout.core.receipts import Receipt
 from turnout.core.service.options import EVERY_ROLE, ServiceRole
 from turnout.core.service.orders import OrderedRun
+from turnout.gateway.app import Ready
 from turnout.gateway.keys.behalf import behalf_of
 from turnout.gateway.keys.ring import KeyRing
 from turnout.runs.durable.ports import ModelsFor
@@ -23,10 +24,11 @@ from turnout.web.runs.routes import runs_router
 from turnout.web.runs.spend import spend_router
 from turnout.web.runs.streams import Streams
 from turnout.web.workers.routes import workers_router
+from turnout.wiring.console.opening import Console
 from turnout.wiring.gateway import Ground, Site
 from turnout.wiring.serving.durable import Durable, open_durable
 from turnout.wiring.serving.forging import check_forges, open_webhooks
-from turnout.wiring.serving.gateway import More, OpenGateway, open_gateway
+from turnout.wiring.serving.gateway import More, OpenGateway, is_loopback, open_gateway
 from turnout.wiring.serving.models import (
     OwnModels,
     check_order,
@@ -44,6 +46,10 @@ __all__ = ["Served", "open_serving"]
 
 def _let_pass(news: RunNews) -> None:
     """Tell nobody."""
+
+
+def _always() -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +156,22 @@ class _Front:
             )
         )
         routers = [workers_router(own.ways)] if gateway else []
+        consuming: Ready = _always
+        console = None
         if "api" in roles:
             runs = self._runs(durable)
             routers += [runs_router(runs), spend_router(durable.desk, self._reconciler())]
             routers += await open_webhooks(ground, runs, self.ring.named)
+            private = is_loopback(self.served.host)
+            key = self.served.key
+            console = Console(ground, self.site, self.ring, runs, key, private, gateway).app
             if self.served.consumes:
-                await open_queue(ground, runs, self.ring)
+                consuming = await open_queue(ground, runs, self.ring, self.observing.metrics)
         return More(
             routers,
-            ready=lambda: durable.engine.healthy and not self.streams.closed,
+            ready=lambda: durable.engine.healthy and consuming() and not self.streams.closed,
             models=gateway,
+            console=console,
         )
 
     async def _models(self, own: OwnModels, report: Report) -> ModelsFor | None:

@@ -19,10 +19,10 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def keys(home: Path, *words: str) -> Result:
+def keys(home: Path, *words: str, **environment: str) -> Result:
     """Run a command; what it raises on purpose comes out."""
     done = CliRunner().invoke(
-        command, words, env={"TURNOUT_HOME": str(home)}, standalone_mode=False
+        command, words, env={"TURNOUT_HOME": str(home), **environment}, standalone_mode=False
     )
     if isinstance(done.exception, Exception):
         raise done.exception
@@ -77,6 +77,25 @@ def test_a_cap_that_keeps_a_key_from_every_model_is_warned_of(
     for name, more in (("b", ("--spend-per-day", "20", "--policy", "easy")), ("c", ())):
         made = keys(home, "create", name, *more, *(() if more else ("--policy", "strict")))
         assert "warning" not in made.stderr
+
+
+def test_a_cap_is_warned_of_where_the_model_comes_from_the_environment_alone(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is asked: the address leads nowhere. Of a listed model the price is known."""
+    monkeypatch.chdir(tmp_path)
+    own = {"LLM_BASE_URL": "http://127.0.0.1:1/v1", "LLM_MODEL": "own-model"}
+    made = keys(home, "create", "a", "--spend-per-day", "20", **own)
+    assert "warning: The key has a cap on spend" in made.stderr
+    assert "own-model is unknown: no model may serve" in made.stderr
+    assert "warning: The key" in keys(home, "update", "a", "--spend-per-day", "5", **own).stderr
+    listed_model = {"LLM_BASE_URL": "https://api.openai.com/v1", "LLM_MODEL": "gpt-4o"}
+    for name, cap, environment in (
+        ("b", (), own),
+        ("c", ("--spend-per-day", "20"), listed_model),
+        ("d", ("--spend-per-day", "20"), {"LLM_BASE_URL": "http://127.0.0.1:1/v1"}),
+    ):
+        assert "warning" not in keys(home, "create", name, *cap, **environment).stderr
 
 
 def test_what_is_not_said_is_not_limited(home: Path) -> None:

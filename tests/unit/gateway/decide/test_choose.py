@@ -204,7 +204,8 @@ def test_what_was_not_reached_a_moment_ago_is_tried_last() -> None:
     assert decision.order == ("bolt/fast", "corp/cheap", "dark/blank", "acme/strong")
     assert decision.candidates[3].note.startswith("not reached a moment ago; quality")
     assert decision.reason == (
-        "bolt/fast: the highest known quality for coding of 4 eligible; "
+        "bolt/fast: the highest known quality for coding of 4 eligible, 0.50 over 100 tasks "
+        "(test); "
         "acme/strong: not reached a moment ago."
     )
 
@@ -301,7 +302,10 @@ def test_the_reason_says_why_nothing_is_eligible() -> None:
 def test_the_reason_names_the_winner_and_what_for() -> None:
     """One sentence for people."""
     reason = choose(asking("quality")).reason
-    assert reason == "acme/strong: the highest known quality for coding of 4 eligible."
+    assert reason == (
+        "acme/strong: the highest known quality for coding of 4 eligible, "
+        "0.80 over 100 tasks (test)."
+    )
     blank = choose(asking("cost"), deployments=(BLANK,)).reason
     assert blank == (
         "dark/blank: no price is known of any eligible deployment; in the catalog's order."

@@ -99,13 +99,16 @@ async def test_it_saves_by_itself() -> None:
 
 
 async def test_an_evaluation_reaches_a_running_gateway() -> None:
-    """Its result is taken up at the next exchange."""
+    """It counts from the next exchange on, and no more once it is taken back."""
     store, live = MemoryEvidenceStore(), LiveEvidence(FrozenClock())
     async with EvidenceKeeper(live, store, KEYS, MemoryProbesStore()) as keeper:
         at = datetime(2026, 1, 1, tzinfo=UTC)
-        await store.put_quality(QualityResult("m", "coding", 3, 4, at, "eval"))
+        store.know(QualityResult("m", "coding", 3, 4, at, "eval"))
         await keeper.exchange()
         assert live.snapshot().quality["m"]["coding"].value == 0.75
+        store.know()
+        await keeper.exchange()
+        assert live.snapshot().quality == {}
 
 
 async def test_a_probe_reaches_a_running_gateway() -> None:

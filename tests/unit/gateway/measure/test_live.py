@@ -145,14 +145,19 @@ def test_under_load_a_snapshot_is_made_four_times_a_second() -> None:
     assert live.snapshot().at > second.at
 
 
-def test_the_newest_quality_of_a_subject_counts() -> None:
-    """In whatever order they are learned; nothing tried says nothing."""
-    live = LiveEvidence(FrozenClock())
-    live.learn_quality(QualityResult("m", "coding", 6, 10, START + timedelta(days=1), "new"))
-    live.learn_quality(QualityResult("m", "coding", 1, 10, START, "old"))
-    live.learn_quality(QualityResult("n", "coding", 0, 0, START, "none"))
-    expected = MeasuredQuality(0.6, 10, START + timedelta(days=1), "new")
-    assert live.snapshot().quality == {"m": {"coding": expected}}
+def test_what_evaluations_say_is_known_whole() -> None:
+    """What one said that was taken back is forgotten; nothing tried says nothing."""
+    live = LiveEvidence(FrozenClock(), qualities=[QualityResult("o", "coding", 1, 2, START, "old")])
+    newer = START + timedelta(days=1)
+    results = [
+        QualityResult("m", "coding", 6, 10, newer, "new"),
+        QualityResult("n", "coding", 0, 0, START, "none"),
+    ]
+    live.know_qualities(results)
+    first = live.snapshot()
+    assert first.quality == {"m": {"coding": MeasuredQuality(0.6, 10, newer, "new")}}
+    live.know_qualities(list(results))
+    assert live.snapshot() is first
 
 
 def test_what_others_saw_is_taken_over_and_own_sights_are_kept() -> None:

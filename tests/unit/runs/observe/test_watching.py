@@ -44,7 +44,9 @@ class Records(MemoryRecordStore):
         self.away = False
         self.reads = 0
 
-    async def entries(self, run_id: RunId, *, after: int = 0) -> Sequence[Entry]:
+    async def entries(
+        self, run_id: RunId, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Entry]:
         """Return the record from after an entry."""
         self.reads += 1
         if self.away:

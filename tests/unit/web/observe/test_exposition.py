@@ -20,6 +20,7 @@ from turnout.runs.observe.counting import RunMetrics
 from turnout.testing.clock import FrozenClock
 from turnout.web.observe.exposition import Exposition, Readers, ServiceMetrics, with_metrics
 from turnout.web.observe.process import ProcessMetrics
+from turnout.web.queue.counting import QueueMetrics
 
 
 class Standings:
@@ -130,6 +131,7 @@ def test_the_page_names_every_metric_that_is_served_and_no_other() -> None:
     served = Served()
     RunMetrics(served.metrics, served.clock)
     RequestMetrics(served.metrics)
+    QueueMetrics(served.metrics)
     told = set(re.findall(r"^# TYPE (\w+) ", served.metrics.text(), re.MULTILINE))
     page = (ROOT / "docs/reference/telemetry.md").read_text()
     tables = page.partition("## Metrics")[2].partition("## Spans")[0]

@@ -1,0 +1,195 @@
+"""`turnout eval check`: whether the instances of a set can judge on this machine."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from turnout.cli.options import (
+    config_option,
+    json_option,
+    read_settings,
+    sandbox_option,
+    say_json,
+)
+from turnout.cli.terminal import plural, safe
+from turnout.errors import RepositoryError, UsageError
+from turnout.evals.grading.health import Checker, Health, add_health, load_health
+from turnout.evals.instances.load import load_instances
+from turnout.evals.instances.model import Instance
+from turnout.settings import DriverName, Settings
+from turnout.wiring.evaluation.grading import OpenGrading, open_grading
+from turnout.wiring.evaluation.opening import grading_slots
+
+__all__ = ["check"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What the command line asks for."""
+
+    settings: Settings
+    tasks: Path
+    repos: Path | None
+    only: tuple[str, ...]
+    limit: int | None
+    health: Path
+    times: int
+    jobs: int
+    again: bool
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  turnout eval check tasks.jsonl\n"
+    "  turnout eval check tasks.jsonl --times 3 --only astropy__astropy-12907\n"
+    "\b\nExit codes:\n"
+    "  0  every instance is sound\n"
+    "  1  some are not\n"
+    "  2  wrong usage, or a line of TASKS that is wrong\n"
+    "  4  the environment is not fit (sandbox)",
+)
+@click.argument("tasks", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--only", multiple=True, metavar="ID", help="Check this instance; may be repeated.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Check the first N.")
+@click.option(
+    "--times",
+    type=click.IntRange(1, 20),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Grade each known fix N times, each time with another seed of Python's hashes.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Instances that are checked at once; by default one for each core, as memory allows.",
+)
+@click.option(
+    "--repos",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Folder of clones, for instances whose repo is OWNER/NAME.",
+)
+@click.option(
+    "--health",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Where what was found is kept; default: TASKS with the ending .health.jsonl, here.",
+)
+@click.option("--again", is_flag=True, help="Check what was checked before as well.")
+@sandbox_option
+@json_option
+@config_option
+def check(
+    *,
+    tasks: Path,
+    only: tuple[str, ...],
+    limit: int | None,
+    times: int,
+    concurrency: int | None,
+    repos: Path | None,
+    health: Path | None,
+    again: bool,
+    sandbox: DriverName | None,
+    as_json: bool,
+    config: Path | None,
+) -> int:
+    """Check that the instances of TASKS can judge a patch here, without asking any model.
+
+    Without a fix the tests that must pass have to fail, and the others to pass; with the known
+    fix, where there is one, all have to pass. An instance of which this is not so says nothing
+    about a model: reports leave it out of every rate.
+    """
+    settings = read_settings(config)
+    if sandbox is not None:
+        settings = settings.with_driver(sandbox)
+    request = _Request(
+        settings,
+        tasks,
+        repos,
+        only,
+        limit,
+        health or Path(f"{tasks.stem}.health.jsonl"),
+        times,
+        concurrency or grading_slots(),
+        again,
+    )
+    rows = asyncio.run(_check(request))
+    sound = sum(row.sound for row in rows)
+    if as_json:
+        say_json(
+            {
+                "instances": len(rows),
+                "sound": sound,
+                "health": str(request.health),
+                "rows": [asdict(row) for row in rows],
+            }
+        )
+    else:
+        click.echo(safe(f"{sound} of {plural(len(rows), 'instance')} sound; see {request.health}"))
+    return 0 if sound == len(rows) else 1
+
+
+async def _check(request: _Request) -> tuple[Health, ...]:
+    """Check what was not checked before, and return a row for every instance that is asked for."""
+    instances = await _instances(request)
+    known = load_health(request.health)
+    found: dict[str, Health] = {
+        each.instance_id: known[each.instance_id]
+        for each in instances
+        if _is_known(each, known, request)
+    }
+    todo = [each for each in instances if each.instance_id not in found]
+    if found:
+        _say(f"{plural(len(found), 'instance')} checked before in {request.health}")
+    if todo:
+        async with open_grading(request.settings) as opened:
+            checker = Checker(opened.grader, times=request.times, jobs=request.jobs)
+            tasks = [asyncio.ensure_future(_one(checker, opened, each)) for each in todo]
+            try:
+                for number, done in enumerate(asyncio.as_completed(tasks), start=1):
+                    row = await done
+                    add_health(request.health, row)
+                    found[row.instance_id] = row
+                    mark = "sound" if row.sound else "NOT SOUND"
+                    _say(f"[{number}/{len(todo)}] {row.instance_id}: {mark}. {row.detail}")
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+    return tuple(found[each.instance_id] for each in instances)
+
+
+async def _one(checker: Checker, opened: OpenGrading, instance: Instance) -> Health:
+    try:
+        base = await opened.base_of(instance, "hidden")
+    except RepositoryError as error:
+        return Health(instance.instance_id, instance.digest, sound=False, detail=str(error))
+    return await checker.check(instance, base)
+
+
+async def _instances(request: _Request) -> tuple[Instance, ...]:
+    instances = await load_instances(request.tasks, repositories=request.repos)
+    unknown = set(request.only) - {each.instance_id for each in instances}
+    if unknown:
+        raise UsageError(
+            f"There is no instance {min(unknown)!r} in this file.",
+            mend=f"The first is {instances[0].instance_id}.",
+        )
+    chosen = [each for each in instances if not request.only or each.instance_id in request.only]
+    return tuple(chosen[: request.limit])
+
+
+def _is_known(instance: Instance, known: Mapping[str, Health], request: _Request) -> bool:
+    row = known.get(instance.instance_id)
+    if row is None or request.again or row.instance_digest != instance.digest:
+        return False
+    return not instance.patch or row.times >= request.times
+
+
+def _say(text: str) -> None:
+    click.echo(safe(text), err=True)

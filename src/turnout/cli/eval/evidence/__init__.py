@@ -1,0 +1,1 @@
+"""What evaluations show of models: applied to routing, and tried out beforehand."""

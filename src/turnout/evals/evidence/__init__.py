@@ -1,0 +1,1 @@
+"""What evaluations show of models, for routing to go by."""

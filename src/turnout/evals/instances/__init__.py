@@ -1,0 +1,1 @@
+"""Evaluation items: one task each, with the tests that judge it."""

@@ -1,0 +1,1 @@
+"""What an evaluation shows: figures, paired comparisons, and the forms they are told in."""

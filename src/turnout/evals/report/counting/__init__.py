@@ -1,0 +1,1 @@
+"""Figures of single arms and of pairs of arms."""

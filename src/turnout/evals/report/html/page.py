@@ -1,0 +1,126 @@
+"""A report as HTML: a page of its own, or what another page holds."""
+
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+
+from turnout.core.ids import RunId
+from turnout.evals.report.html.detail import RunLink, anchors_of, task_list
+from turnout.evals.report.html.markup import Html, element, join, text
+from turnout.evals.report.html.plots.costs import cost_plot
+from turnout.evals.report.html.plots.frame import Plot, figure
+from turnout.evals.report.html.plots.kinds import kind_plot
+from turnout.evals.report.html.plots.paired import paired_plot
+from turnout.evals.report.html.plots.rates import difficulty_plot, rate_plot
+from turnout.evals.report.html.plots.spend import spend_plot
+from turnout.evals.report.html.tables import table_html
+from turnout.evals.report.model import Report, Section
+from turnout.evals.report.tables import arm_table, detail_tables
+from turnout.evals.report.words import mode_words, plural, remarks
+
+__all__ = ["report_body", "report_css", "report_html"]
+
+_MOST_PAIRS = 4
+"""Comparisons that get a plot of their own."""
+
+
+def report_html(report: Report, title: str = "Evaluation") -> str:
+    """Return a whole page: no script, nothing from the network."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", text(title)),
+        element("style", Html(f"\n{report_css()}")),
+    )
+    main = element("main", element("h1", text(title)), Html(report_body(report)))
+    body = element("body", main, class_="report-page")
+    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+
+
+def report_css() -> str:
+    """Return the style sheet that `report_body` is made for; every rule is about `.report`."""
+    return files("turnout.evals.report.html").joinpath("report.css").read_text(encoding="utf-8")
+
+
+def report_body(report: Report, link: RunLink | None = None) -> str:
+    """Return the report without a page around it, its headings from the second level on.
+
+    All text in it is escaped, and it has neither script nor style attributes. `link` says where
+    the page of a run is.
+    """
+    found = link or _nowhere
+    sections = [
+        join(_section(section, f"s{place}", found)) for place, section in enumerate(report.sections)
+    ]
+    empty = [element("p", text("There are no trials."))]
+    return element("div", *(sections or empty), class_="report")
+
+
+def _nowhere(run_id: RunId) -> None:
+    del run_id
+
+
+def _section(section: Section, prefix: str, link: RunLink) -> Iterator[Html]:
+    anchors = anchors_of(section, prefix)
+    yield element("h2", text(f"Tests {section.mode}{', strict' if section.strict else ''}"))
+    yield element("p", text(mode_words(section)), class_="note")
+    yield element(
+        "ul", *(element("li", text(remark)) for remark in remarks(section)), class_="remarks"
+    )
+    yield table_html(arm_table(section), anchors)
+    yield _facts(section)
+    yield element("h3", text("Plots"))
+    yield element("div", *map(figure, _plots(section, prefix)), class_="plots")
+    yield element("h3", text("Figures"))
+    for table in detail_tables(section):
+        yield table_html(table, anchors)
+    yield element("h3", text("Tasks"))
+    yield task_list(section, prefix, link)
+
+
+def _plots(section: Section, prefix: str) -> Sequence[Plot]:
+    if not section.arms:
+        return ()
+    pairs = [
+        paired_plot(section, comparison, f"{prefix}-pair-{place}")
+        for place, comparison in enumerate(section.comparisons[:_MOST_PAIRS], 1)
+    ]
+    plots = (
+        rate_plot(section, f"{prefix}-rates"),
+        cost_plot(section, f"{prefix}-costs"),
+        *pairs,
+        difficulty_plot(section, f"{prefix}-difficulty"),
+        kind_plot(section, f"{prefix}-kinds"),
+        spend_plot(section, f"{prefix}-spend"),
+    )
+    return tuple(plot for plot in plots if plot is not None)
+
+
+def _facts(section: Section) -> Html:
+    facts = section.facts
+    told = [
+        ("set", f"{plural(section.instances, 'instance')}, {facts.set_digest}"),
+        ("set check", _check(section)),
+        ("Turnout", ", ".join(facts.harness)),
+        ("models", ", ".join(facts.models)),
+        ("environments", str(len(facts.environments)) if facts.environments else ""),
+        ("from", "" if facts.first is None else f"{facts.first:%Y-%m-%d %H:%M %Z}"),
+        ("to", "" if facts.last is None else f"{facts.last:%Y-%m-%d %H:%M %Z}"),
+        *((f"arm {arm.name}", arm.digest[:12]) for arm in section.arms),
+    ]
+    return element(
+        "dl",
+        *(
+            element("div", element("dt", text(name)), element("dd", text(value)))
+            for name, value in told
+            if value
+        ),
+        class_="facts",
+    )
+
+
+def _check(section: Section) -> str:
+    if not section.checked:
+        return "not made"
+    return f"{plural(section.checked, 'task')} looked at, {len(section.unfit)} in no rate"

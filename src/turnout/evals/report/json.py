@@ -1,0 +1,52 @@
+"""A report as one JSON object, which holds the trials that it follows from."""
+
+from functools import cache
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from turnout.core.json import JsonObject
+from turnout.evals.report.model import Report, Section
+from turnout.evals.report.words import remarks
+from turnout.evals.trials.model import Trial
+
+__all__ = ["KIND", "report_json", "trials_of"]
+
+KIND: Final = "turnout eval report"
+"""What the object calls itself."""
+
+_SCHEMA: Final = 1
+
+
+@cache
+def _sections() -> TypeAdapter[tuple[Section, ...]]:
+    return TypeAdapter(tuple[Section, ...])
+
+
+@cache
+def _trials() -> TypeAdapter[tuple[Trial, ...]]:
+    return TypeAdapter(tuple[Trial, ...])
+
+
+def report_json(report: Report) -> JsonObject:
+    """Return the report; `docs/reference/eval-files.md` says what its fields are.
+
+    Patches are left out: the results file has them.
+    """
+    sections: list[Any] = _sections().dump_python(
+        report.sections, mode="json", exclude={"__all__": {"tasks": True}}
+    )
+    for section, told in zip(report.sections, sections, strict=True):
+        told["remarks"] = list(remarks(section))
+    trials: list[Any] = _trials().dump_python(
+        report.trials, mode="json", exclude={"__all__": {"diff": True}}
+    )
+    return {"kind": KIND, "schema": _SCHEMA, "sections": sections, "trials": trials}
+
+
+def trials_of(value: JsonObject) -> tuple[Trial, ...]:
+    """Return the trials of a report's object, without their patches.
+
+    A `pydantic.ValidationError` says what is wrong with it.
+    """
+    return _trials().validate_python(value.get("trials"))

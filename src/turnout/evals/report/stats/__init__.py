@@ -1,0 +1,1 @@
+"""Statistics of paired trials; numbers in, numbers out."""

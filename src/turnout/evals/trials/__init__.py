@@ -1,0 +1,1 @@
+"""Trials: each instance worked on by each arm through the real service, graded and kept."""

@@ -1,0 +1,1 @@
+"""Models for evaluations whose results are known before."""

@@ -1,0 +1,1 @@
+"""The web console: see, approve and govern runs in a browser."""

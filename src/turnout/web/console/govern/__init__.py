@@ -1,0 +1,1 @@
+"""Pages of what governs everybody: policies, models, connections, keys, usage and events."""

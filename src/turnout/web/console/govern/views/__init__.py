@@ -1,0 +1,1 @@
+"""What the pages show, worked out from what the gateway knows; nothing here asks anybody."""

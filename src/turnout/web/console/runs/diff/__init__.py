@@ -1,0 +1,1 @@
+"""The diff of a run on a page."""

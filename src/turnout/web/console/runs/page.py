@@ -1,0 +1,256 @@
+"""The page of one run: where it stands, and its story as it goes on.
+
+A stream brings a page what is new, from where the page is: one that was reloaded, or away for a
+while, shows the same as one that was there all the time.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Final
+
+from starlette.responses import Response
+
+from turnout.core.events import Entry, ModelCallDone
+from turnout.core.ids import RequestId, RunId
+from turnout.core.service.figures import RunFigures
+from turnout.core.service.orders import Head, OrderedRun
+from turnout.core.service.publications import Publication
+from turnout.errors import GatewayError, NotFoundError
+from turnout.runs.summary import RunResult
+from turnout.web.console.runs.details import detail_of
+from turnout.web.console.runs.parts import RunPages
+from turnout.web.console.runs.story import Story
+from turnout.web.console.runs.words import Row
+from turnout.web.console.sections import check_access
+from turnout.web.console.visits import Visit
+from turnout.web.runs.streams import resumed_after
+
+__all__ = ["Gap", "RunView", "follow", "show_entry", "show_more", "show_raw", "show_run"]
+
+_FIRST: Final = 40
+_LAST: Final = 120
+"""Rows from the beginning and from the end that a page has; those between come on demand."""
+_AT_ONCE: Final = 200
+_PAUSE: Final = 0.1
+"""Seconds between two pieces of news of one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Rows that are not on the page yet."""
+
+    start: int
+    """Place of the first of them among all rows, from 0."""
+    end: int
+    """Place of the first one after them."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """What the page of a run shows."""
+
+    run: OrderedRun
+    figures: RunFigures
+    publication: Publication | None
+    result: RunResult | None
+    """None while nobody has begun it."""
+    seen: int
+    """Place of the newest entry that is shown."""
+    repaired: Mapping[RequestId, int]
+    """How often the gateway mended what a model answered."""
+    seconds: float | None
+    may_push: bool
+    rows: Sequence[Row] = ()
+    """New rows; on a whole page those before the gap."""
+    changed: Sequence[Row] = ()
+    """Rows that the page has, as they are now."""
+    gap: Gap | None = None
+    later: Sequence[Row] = ()
+    """Rows after the gap."""
+    stood: str = ""
+    """How the run stood when the page was last told; empty: unknown."""
+
+    @property
+    def stands(self) -> str:
+        """How it stands, as far as it decides what may be done with it."""
+        run, publication = self.run, self.publication
+        published = "" if publication is None else f"{publication.state}{publication.tries}"
+        waits = "" if run.waits_for is None else f"{run.waits_for.step}{run.waits_for.call.id}"
+        return f"{run.state}.{run.cancel_asked:d}.{published}.{waits}"
+
+    @property
+    def live(self) -> bool:
+        """Whether more will happen."""
+        over = self.publication is None or self.publication.over
+        return self.run.state != "ended" or not over
+
+    @property
+    def models(self) -> str:
+        """Who answered its calls, and how often."""
+        return ", ".join(f"{share.model} ×{share.calls}" for share in self.figures.models[:6])
+
+
+async def show_run(pages: RunPages, visit: Visit) -> Response:
+    """Show a run; of a long story its beginning and its end."""
+    run, story = await _found(pages, visit)
+    rows, gap, later = story.rows, None, list[Row]()
+    if len(rows) > _FIRST + _LAST + _AT_ONCE // 2:
+        gap = Gap(_FIRST, len(rows) - _LAST)
+        rows, later = rows[:_FIRST], list(story.rows[-_LAST:])
+    view = await _view(pages, run, story, rows)
+    return visit.page("runs/run.html", replace(view, gap=gap, later=later))
+
+
+async def show_more(pages: RunPages, visit: Visit) -> Response:
+    """Show what is new since a page was told, or a part of what it has left out."""
+    run, story = await _found(pages, visit)
+    start, end = _number(visit, "start"), _number(visit, "end")
+    if start is not None and end is not None:
+        stop = min(start + _AT_ONCE, end, len(story.rows))
+        gap = Gap(stop, end) if stop < end else None
+        view = await _view(pages, run, story, story.rows[start:stop])
+        return visit.page("runs/between.html", replace(view, gap=gap))
+    told = await _news(pages, run, story, _number(visit, "seen") or 0, visit.query("stood"))
+    return Response(status_code=204) if told is None else visit.page("runs/news.html", told)
+
+
+async def follow(pages: RunPages, visit: Visit) -> Response:
+    """Send what is new as parts of the page, as it happens, until the run has ended."""
+    run_id, desk = RunId(visit.path("run_id")), pages.runs.desk
+    last = visit.request.headers.get("last-event-id")
+    seen = resumed_after(last, _number(visit, "seen") or 0)
+    await desk.get(visit.project, run_id)
+    news = _News(pages, visit, seen, visit.query("stood"))
+    return pages.runs.streams.sending(news.of(desk.heads(visit.project, run_id)), _still(visit))
+
+
+async def show_entry(pages: RunPages, visit: Visit) -> Response:
+    """Show all that one entry of the record says."""
+    run, entry = await _entry(pages, visit)
+    event, receipt = entry.event, None
+    if isinstance(event, ModelCallDone):
+        receipt = await pages.receipt(run, event.request_id)
+    template = "runs/detail.html" if visit.partial else "runs/entry.html"
+    return visit.page(template, detail_of(entry, receipt))
+
+
+async def show_raw(pages: RunPages, visit: Visit) -> Response:
+    """Return one text of an entry whole, as a file; a browser never shows it."""
+    _, entry = await _entry(pages, visit)
+    parts, number = detail_of(entry).parts, visit.path("part")
+    if not number.isdecimal() or not number.isascii() or len(number) > 5:
+        raise NotFoundError("There is no such text.")
+    if int(number) >= len(parts):
+        raise NotFoundError("There is no such text.")
+    name = f'attachment; filename="{entry.run_id}-{entry.seq}-{int(number)}.txt"'
+    return Response(
+        parts[int(number)].text.encode(errors="backslashreplace"),
+        headers={"content-disposition": name},
+        media_type="text/plain; charset=utf-8",
+    )
+
+
+async def _found(pages: RunPages, visit: Visit) -> tuple[OrderedRun, Story]:
+    run_id = RunId(visit.path("run_id"))
+    await pages.runs.desk.get(visit.project, run_id)
+    story = await pages.stories.of(pages.runs.desk, visit.project, run_id)
+    # Read after the story: what it tells of has happened by now.
+    return await pages.runs.desk.get(visit.project, run_id), story
+
+
+async def _entry(pages: RunPages, visit: Visit) -> tuple[OrderedRun, Entry]:
+    run_id = RunId(visit.path("run_id"))
+    run = await pages.runs.desk.get(visit.project, run_id)
+    seq = visit.path("seq")
+    if not (seq.isascii() and seq.isdecimal() and 0 < len(seq) < 10):
+        raise NotFoundError("There is no such entry.")
+    found = await pages.runs.desk.entries(visit.project, run_id, after=int(seq) - 1, limit=1)
+    if not found or found[0].seq != int(seq):
+        raise NotFoundError("There is no such entry.")
+    return run, found[0]
+
+
+async def _view(pages: RunPages, run: OrderedRun, story: Story, rows: Sequence[Row]) -> RunView:
+    figures = (await pages.figures([run])).get(run.run_id, RunFigures())
+    publications = await pages.runs.publications([run.run_id])
+    until = run.ended_at or pages.clock.now()
+    return RunView(
+        run=run,
+        figures=figures,
+        publication=publications.get(run.run_id),
+        result=story.result,
+        seen=story.last_seq,
+        repaired=await pages.repaired(run),
+        seconds=None if run.started_at is None else (until - run.started_at).total_seconds(),
+        may_push=pages.runs.repositories.may_push(run.order.task.repository),
+        rows=rows,
+    )
+
+
+def _number(visit: Visit, name: str) -> int | None:
+    """Return a number of the query; None where it is not there."""
+    text = visit.query(name)
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise GatewayError(
+            f"`{name}` is no place that this page has given.",
+            status=400,
+            code="invalid_request",
+            param=name,
+        )
+    return int(text)
+
+
+def _still(visit: Visit) -> Callable[[], None]:
+    def check() -> None:
+        caller = visit.again()
+        check_access(caller, "viewer")
+        if visit.project != caller.project and not caller.admin:
+            raise GatewayError(
+                "Your key is of another project by now.", status=403, code="project_not_allowed"
+            )
+
+    return check
+
+
+async def _news(
+    pages: RunPages, run: OrderedRun, story: Story, seen: int, stood: str
+) -> RunView | None:
+    """Return what has changed since an entry, and since a run stood so; None: nothing."""
+    told = list(story.since(seen))
+    view = await _view(pages, run, story, [row for row in told if row.seq > seen])
+    if story.last_seq <= seen and view.stands == stood:
+        return None
+    return replace(view, changed=[row for row in told if row.seq <= seen], stood=stood)
+
+
+@dataclass(slots=True)
+class _News:
+    """What one page is told: each change once, in order."""
+
+    pages: RunPages
+    visit: Visit
+    seen: int
+    stood: str
+
+    async def of(self, heads: AsyncGenerator[Head, None]) -> AsyncGenerator[bytes, None]:
+        async with aclosing(heads):
+            async for _ in heads:
+                run, story = await _found(self.pages, self.visit)
+                view = await _news(self.pages, run, story, self.seen, self.stood)
+                if view is not None:
+                    self.seen, self.stood = view.seen, view.stands
+                    yield _event(view.seen, self.visit.page("runs/news.html", view).body)
+                    await self.pages.clock.sleep(_PAUSE)
+
+
+def _event(seq: int, body: bytes | memoryview) -> bytes:
+    lines = b"".join(b"data: " + line + b"\n" for line in bytes(body).splitlines() if line)
+    return b"id: %d\n%s\n" % (seq, lines)

@@ -1,0 +1,1 @@
+"""What evaluations are run with."""

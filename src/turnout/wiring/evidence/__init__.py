@@ -1,0 +1,1 @@
+"""What decisions rest on: measured, applied, and taken back."""

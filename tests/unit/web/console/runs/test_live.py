@@ -1,0 +1,141 @@
+"""What a page that is open is told, as it happens and after it was away."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from tests.unit.web.console.runs.told import END, step
+from tests.unit.web.console.seen import Console, Person
+from tests.unit.web.rooms import ASKED, now
+
+from turnout.core.ids import RunId
+from turnout.gateway.server import serve
+from turnout.web.console.doors import COOKIE
+
+PATIENCE = 20.0
+
+
+@asynccontextmanager
+async def following(
+    console: Console, run_id: RunId, query: str = "", *, last: str = ""
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """Open the stream of a run's page, as a page that is signed in does."""
+    person = console.person()
+    headers = {"cookie": f"{COOKIE}={person.cookie}", "hx-request": "true"}
+    if last:
+        headers["last-event-id"] = last
+    async with (
+        serve(console.app, host="127.0.0.1", port=0) as bound,
+        aiohttp.ClientSession(headers=headers) as session,
+        session.get(f"{bound.base_url}/console/runs/{run_id}/live{query}") as answer,
+    ):
+        yield answer
+
+
+async def news(answer: aiohttp.ClientResponse) -> tuple[int, str]:
+    """Return the place and the markup of what a page is told next."""
+    place, lines = 0, []
+    async with asyncio.timeout(PATIENCE):
+        async for raw in answer.content:
+            line = raw.decode().rstrip("\n")
+            if line.startswith("id: "):
+                place = int(line[4:])
+            elif line.startswith("data: "):
+                lines.append(line[6:])
+            elif not line and lines:
+                return place, "\n".join(lines)
+    pytest.fail("the stream ended before it said anything")
+
+
+def seen(person: Person, run_id: RunId) -> str:
+    """Return where the stream of a page that was just opened begins."""
+    page = person.get(f"/runs/{run_id}").text
+    at = page.index(f"/console/runs/{run_id}/live")
+    return page[at : page.index('"', at)].partition("/live")[2].replace("&amp;", "&")
+
+
+async def test_a_page_is_told_what_is_new_as_it_happens() -> None:
+    """A row that it has is told again where it has changed; nothing is told twice."""
+    console = Console()
+    run_id = await console.service.order()
+    run = await console.service.begun(run_id, *step(1)[:2])
+    query = seen(console.person(), run_id)
+    async with following(console, run_id, query) as answer:
+        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+        for event in step(1)[2:4]:
+            await console.service.records.append(run_id, run.epoch, event, now())
+        console.service.following.wake(run_id)
+        place, told = await news(answer)
+        assert place == 5
+        assert '<li id="e3" class="call " hx-swap-oob="true">' in told
+        assert 'hx-swap-oob="beforeend:#rows"><li id="e5" class="tool ">' in told
+        assert 'id="e2"' not in told
+        await console.service.records.append(run_id, run.epoch, step(1)[4], now())
+        console.service.following.wake(run_id)
+        place, told = await news(answer)
+        assert (place, 'id="e3"' in told, 'id="e5"' in told) == (6, False, True)
+
+
+async def test_a_page_that_was_away_is_told_what_it_missed() -> None:
+    """From where it says that it was."""
+    console = Console()
+    run_id = await console.service.order()
+    await console.service.begun(run_id, *step(1), *step(2))
+    async with following(console, run_id, "?seen=0", last="6") as answer:
+        place, told = await news(answer)
+        assert place == 11
+        assert 'id="e6"' not in told
+        assert 'id="e7"' in told
+
+
+async def test_a_page_is_told_that_a_call_waits() -> None:
+    """Though nothing is on record by then but the question."""
+    console = Console()
+    run_id = await console.service.order()
+    run = await console.service.begun(run_id, ASKED)
+    query = seen(console.person(), run_id)
+    async with following(console, run_id, query) as answer:
+        await console.service.orders.wait(run_id, run.epoch, ASKED)
+        console.service.following.wake(run_id)
+        _, told = await news(answer)
+        assert "Waits for approval" in told
+        assert f'formaction="/console/runs/{run_id}/approve"' in told
+
+
+async def test_a_page_is_told_the_end_and_asks_no_more() -> None:
+    """The verdict is on top, the diff is there, and the stream is over."""
+    console = Console()
+    run_id = await console.service.order()
+    await console.service.begun(run_id, *END)
+    async with following(console, run_id, "?seen=0") as answer:
+        _, told = await news(answer)
+        assert '<p id="live" hidden hx-swap-oob="true">' in told
+        assert "Passes after" in told
+        assert f'hx-get="/console/runs/{run_id}/diff"' in told
+        async with asyncio.timeout(PATIENCE):
+            assert not await answer.content.read()
+
+
+async def test_a_session_that_ends_is_told_no_more() -> None:
+    """Whatever happens in the run."""
+    console = Console()
+    run_id = await console.service.order()
+    console.service.streams._keep_alive = 0.05
+    await console.service.begun(run_id, *step(1))
+    async with following(console, run_id, "?seen=0") as answer:
+        await news(answer)
+        console.holders.shut.add("red-approver")
+        async with asyncio.timeout(PATIENCE):
+            rest = await answer.content.read()
+        assert b"event: error" in rest
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "9" * 40])
+async def test_a_place_that_cannot_be_is_refused(last: str) -> None:
+    """Nothing is streamed then."""
+    console = Console()
+    run_id = await console.service.order()
+    headers = {"last-event-id": last}
+    assert console.person().get(f"/runs/{run_id}/live", headers=headers).status_code == 400
