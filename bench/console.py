@@ -8,6 +8,7 @@ worker elsewhere, until the open page shows it.
 
 import asyncio
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -30,15 +31,19 @@ from turnout.store.database import Database, open_database
 from turnout.store.keys import KeysStore
 from turnout.store.orders import OrdersStore
 from turnout.store.record import RecordStore
+from turnout.testing.model_server import ScriptedModelServer
 from turnout.testing.records.long import long_record, step_events
 
 RUN = RunId("run-0000000010e6")
 STEPS, CHARACTERS = 500, 5_000_000
 SECONDS = 60.0
 _TIMES = """
-() => {
+async () => {
   const [page] = performance.getEntriesByType('navigation');
-  const paint = performance.getEntriesByName('first-contentful-paint')[0];
+  const paint = await new Promise(done => new PerformanceObserver(list => {
+    const [first] = list.getEntriesByName('first-contentful-paint');
+    if (first) done(first);
+  }).observe({type: 'paint', buffered: true}));
   return {answered: page.responseStart, painted: paint.startTime, loaded: page.loadEventEnd,
     bytes: page.decodedBodySize, elements: document.getElementsByTagName('*').length};
 }
@@ -72,17 +77,20 @@ async def seeded(database: Database) -> tuple[str, OrderedRun]:
 @asynccontextmanager
 async def serving(folder: Path) -> AsyncIterator[Served]:
     """Serve it until the end, without a worker."""
-    async with open_database(folder / "turnout.db") as database:
+    async with (
+        open_database(folder / "turnout.db") as database,
+        ScriptedModelServer(models=["m"]) as model,
+    ):
         key, run = await seeded(database)
         program = Path(sys.executable).with_name("turnout")
         process = await asyncio.create_subprocess_exec(
             program,
-            *("serve", "--port", "0", "--roles", "api,gateway", "--quiet"),
+            *("serve", "--port", "0", "--roles", "api", "--quiet"),
             cwd=folder,
             env={
                 "PATH": os.defpath,
                 "TURNOUT_HOME": str(folder),
-                "LLM_BASE_URL": "http://127.0.0.1:9/v1",
+                "LLM_BASE_URL": model.base_url,
                 "LLM_MODEL": "m",
             },
             stdout=asyncio.subprocess.PIPE,
@@ -91,6 +99,8 @@ async def serving(folder: Path) -> AsyncIterator[Served]:
         try:
             async with asyncio.timeout(SECONDS):
                 said = (await process.stdout.readline()).decode()
+            if not said:
+                sys.exit("The service did not start; what it says stands above.")
             root = said.split()[1].removesuffix("/v1")
             yield Served(f"{root}/console/", key, RecordStore(database), run)
         finally:
@@ -128,7 +138,8 @@ async def live(browser: Browser, served: Served, events: int) -> list[float]:
         await served.records.append_all(
             RUN, served.run.epoch, step_events(step, 10_000), SystemClock().now()
         )
-        await page.get_by_text(f"I look at line {step}.").first.wait_for(state="attached")
+        seen = page.get_by_text(re.compile(rf"Step {step}\b")).first
+        await seen.wait_for(state="attached")
         times.append((time.monotonic() - at) * 1000)
     await context.close()
     return times

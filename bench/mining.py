@@ -62,7 +62,8 @@ class Mined:
     same_tests: int
     """Of those found: with the same tests that fail, and as many that pass."""
     missed: tuple[str, ...]
-    seconds: float
+    seconds: float | None
+    """None where part of it was done before."""
 
 
 def parse() -> Wanted:
@@ -102,7 +103,7 @@ async def mine_one(
         else:
             print(f"kept {told.commit[:10]} {told.title}", flush=True)
 
-    started = time.monotonic()
+    started = None if out.commits else time.monotonic()
     since = _day_before(min(row["created_at"] for row in facts)) if wanted.recent else ""
     start = await clone.commit_of("HEAD")
     repo, licence = await about_clone(clone, start)
@@ -127,7 +128,7 @@ async def mine_one(
         len(facts),
         same_tests(out.path, facts),
         tuple(f"{row['fix_commit'][:10]}: {reasons.get(row['fix_commit'], '?')}" for row in missed),
-        time.monotonic() - started,
+        None if started is None else time.monotonic() - started,
     )
 
 
@@ -191,6 +192,7 @@ async def main() -> None:
             clone = await Clone.open(str(place))
             done.append(await mine_one(wanted, settings, clone, out, own))
             print(done[-1], flush=True)
+    times = [each.seconds for each in done if each.seconds is not None]
     found, there = sum(each.found for each in done), sum(each.there for each in done)
     figures: Figures = {
         "found_share": round(found / there, 3) if there else None,
@@ -198,7 +200,7 @@ async def main() -> None:
         "there": there,
         "same_tests": sum(each.same_tests for each in done),
         "rows": sum(each.rows for each in done),
-        "seconds": round(sum(each.seconds for each in done), 1),
+        "seconds": round(sum(times), 1) if len(times) == len(done) else None,
         "missed": "; ".join(name for each in done for name in each.missed),
     }
     report(

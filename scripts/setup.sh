@@ -20,7 +20,8 @@ missing_test_packages() {
     command -v debootstrap >/dev/null 2>&1 || printf ' debootstrap'
     command -v redis-server >/dev/null 2>&1 || printf ' redis-server'
     [ -x /usr/sbin/rabbitmq-server ] || printf ' rabbitmq-server'
-    command -v chromium >/dev/null 2>&1 || printf ' chromium'
+    command -v chromium-headless-shell >/dev/null 2>&1 ||
+        command -v chromium >/dev/null 2>&1 || printf ' chromium-headless-shell'
 }
 
 install_packages() { install_missing missing_packages; }

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, StorageState
 from tests.browser.chromium import MISSING, find_chromium, open_browser
+from tests.browser.furnished import Furnished, furnish
 from tests.browser.real_console import ConsoleRole, RealConsole, real_console
 from tests.browser.visitor import SCREEN, Visitor, visiting
 from tests.overdue import unbounded
@@ -47,6 +48,13 @@ async def console(home: Path, browser: Browser) -> AsyncIterator[RealConsole]:
         with unbounded():
             opened = await stack.enter_async_context(real_console(home))
         yield opened
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def furnished(console: RealConsole) -> Furnished:
+    """Have something happen there that can be looked at."""
+    with unbounded():
+        return await furnish(console)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

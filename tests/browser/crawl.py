@@ -12,7 +12,9 @@ from playwright.async_api import APIRequestContext
 __all__ = ["pages_of"]
 
 _MOST: Final = 80
-_SAME: Final = re.compile(r"(?<=^keys/)[^/]+|(?<=^policies/)[^/]+|[a-z]+-[0-9a-f]{8,}|\d+")
+_SAME: Final = re.compile(
+    r"(?<=^keys/)[^/_][^/]*|(?<=^policies/)[^/_][^/]*|[a-z]+-[0-9a-f]{8,}|\d+"
+)
 """What tells pages of one kind apart."""
 
 
@@ -33,14 +35,14 @@ class _Links(HTMLParser):
 async def pages_of(http: APIRequestContext, url: str, *more: str) -> Sequence[str]:
     """Return the address of one page of each kind, below the console's.
 
-    It begins at the first page and at those of `more`. A page that cannot be had is an error, and
+    Those of `more` are all of them returned. A page that cannot be had is an error, and
     so are more than 80 kinds: then kinds are told apart by what is only data.
     """
     waiting = deque([*more, ""])
     found: dict[str, str] = {}
     while waiting:
         path = waiting.popleft()
-        kind = _kind(path)
+        kind = path if path in more else _kind(path)
         if kind in found:
             continue
         answer = await http.get(urljoin(url, path))

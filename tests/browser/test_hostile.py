@@ -3,14 +3,11 @@
 import re
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import expect
 from tests.browser import hostile
 from tests.browser.conftest import Visit
-from tests.browser.ordering import ordered
-from tests.browser.real_console import RealConsole
+from tests.browser.furnished import Furnished
 from tests.browser.visitor import PHONE, SCREEN, Visitor
-from tests.overdue import unbounded
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -24,18 +21,13 @@ LARGEST = 2_000_000
 """Characters of a page, however much a run has said: the line of a million is in none of them."""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def name(console: RealConsole) -> str:
-    """Have such a run."""
-    with unbounded():
-        return await ordered(
-            console, hostile.TASK, hostile.TURNS, until="run_ended", surface="shell"
-        )
+@pytest.fixture
+def name(furnished: Furnished) -> str:
+    """Return the id of such a run."""
+    return furnished.hostile
 
 
-async def test_nothing_that_a_run_says_gets_out_of_its_place(
-    name: str, console: RealConsole, visit: Visit
-) -> None:
+async def test_nothing_that_a_run_says_gets_out_of_its_place(name: str, visit: Visit) -> None:
     """In the list, in the timeline with every detail open, in both views of the diff.
 
     Nothing is executed, fetched, or wider than the window; every character can be seen.
@@ -69,9 +61,7 @@ async def _looked_at(visitor: Visitor) -> None:
         assert await visitor.overflow() == [], (width, page.url)
 
 
-async def test_what_is_taken_away_is_as_it_was_said(
-    name: str, console: RealConsole, visit: Visit
-) -> None:
+async def test_what_is_taken_away_is_as_it_was_said(name: str, visit: Visit) -> None:
     """A download is no page: the browser keeps it, whatever is in it."""
     async with visit("operator") as visitor:
         await visitor.open(f"runs/{name}")

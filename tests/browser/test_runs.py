@@ -50,9 +50,10 @@ async def test_somebody_orders_a_run_and_watches_it_finish(
         await expect(page).to_have_url(re.compile("/console/runs/run-[0-9a-f]+$"))
         await page.evaluate("globalThis.opened = 1")
         top = page.locator("#top")
-        await expect(top.get_by_text("resolved")).to_be_visible(timeout=WORK)
+        await expect(top.get_by_text("resolved", exact=True)).to_be_visible(timeout=WORK)
         for what in ("Failed before", "Passes after", "Tests untouched"):
-            await expect(top.locator("div", has_text=what).last).to_have_text(f"{what} yes")
+            fact = top.locator(".verdict div", has_text=what)
+            await expect(fact.get_by_role("definition")).to_have_text("yes")
         await expect(page.get_by_text("as if pages counted from 0.").first).to_be_visible()
         await expect(page.get_by_text("start = (number - 1) * size").first).to_be_visible()
         assert await page.evaluate("globalThis.opened") == 1, "the page was loaded again"
@@ -72,12 +73,15 @@ async def test_a_patch_that_waits_is_approved_by_who_may(
         await expect(viewer.page.get_by_role("heading", name=WAITS)).to_be_visible()
         assert await viewer.page.get_by_role("button").all_inner_texts() == ["Sign out"]
         page = operator.page
+        await expect(page.locator("#wait pre")).to_contain_text("@@ -1 +1 @@\n-old\n+new")
         await page.get_by_label("Comment").fill("Looks <b>right</b>.")
         await page.get_by_role("button", name="Approve").focus()
         await page.keyboard.press("Enter")
         for each in (viewer.page, page):
             await expect(each.get_by_role("heading", name=WAITS)).to_be_hidden()
-            await expect(each.locator("#top").get_by_text("no tests")).to_be_visible(timeout=WORK)
+            await expect(each.locator("#top").get_by_text("no tests", exact=True)).to_be_visible(
+                timeout=WORK
+            )
             await expect(each.locator("#diff .line.added")).to_have_text("+new")
     async with visit("admin") as admin:
         await admin.open("events/changes")
@@ -100,7 +104,9 @@ async def test_a_page_whose_connection_breaks_misses_nothing(
         await expect(page.get_by_role("heading", name=WAITS)).to_be_visible()
         wire.cut()
         await call(console, "POST", f"/runs/{name}/reject", json={"note": "Not like that."})
-        await expect(page.locator("#top").get_by_text("no tests")).to_be_visible(timeout=WORK)
+        await expect(page.locator("#top").get_by_text("no tests", exact=True)).to_be_visible(
+            timeout=WORK
+        )
         rows = page.locator("#rows > li")
         live = await rows.evaluate_all("all => all.map(each => each.id)")
         assert len(live) == len(set(live))

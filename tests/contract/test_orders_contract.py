@@ -236,6 +236,39 @@ async def test_cancelling_ends_at_once_what_nobody_works_on(stores):
         await records.append("run-0", 0, STARTED, LATER)
 
 
+async def test_runs_are_found_by_words_of_their_task(orders):
+    """Whatever their case and signs, and by the beginning of their id."""
+    for run_id, prompt in (
+        ("run-1", "Mend the Parser"),
+        ("run-2", r"100% of a\b_c"),
+        ("x-3", "it"),
+    ):
+        await orders.submit(run_id, replace(ORDER, task=Task(prompt, "/repo")), NOON)
+
+    async def found(words):
+        page = await orders.page("red", RunFilter(words=words), before=None, limit=9)
+        return [run.run_id for run in page.runs]
+
+    assert await found("parser") == await found("the PARS") == ["run-1"]
+    assert await found("%") == await found("a\\b") == await found("b_c") == ["run-2"]
+    assert await found("x-") == ["x-3"]
+    assert await found("_") == ["run-2"]
+    assert await found("") == ["x-3", "run-2", "run-1"]
+
+
+async def test_a_diff_may_be_published_later(stores):
+    """After the end of its run, once, by its own project."""
+    orders, records = stores
+    run = await begun(stores)
+    with pytest.raises(ConflictError, match="has not ended"):
+        await orders.publish("red", "run-1", "branch", LATER)
+    await records.append("run-1", run.epoch, ENDED, LATER)
+    with pytest.raises(NotFoundError):
+        await orders.publish("blue", "run-1", "branch", LATER)
+    asked = await orders.publish("red", "run-1", "branch", LATER)
+    assert asked.order == replace(ORDER, publish="branch")
+
+
 async def test_runs_of_workers_that_show_no_life_are_queued(stores):
     """Those of living ones and of the one that asks are left alone."""
     orders, _ = stores

@@ -14,6 +14,7 @@ from turnout.core.service.publications import Publication
 from turnout.core.service.retention import Retention
 from turnout.core.tasks import ReviewAsk, Task
 from turnout.core.tools import ToolCall
+from turnout.errors import ConflictError
 from turnout.store.happenings import HappeningsStore
 from turnout.store.notifications import NotificationsStore
 from turnout.store.orders import OrdersStore
@@ -204,3 +205,25 @@ async def test_a_publication_that_is_over_stays_as_it_is(
     assert [kind for _, kind, _ in await due(notifications)] == ["run.ended", "run.published"]
     (told, _) = await HappeningsStore(any_database).newest(limit=2)
     assert "https://git.example.org/1" in told.text
+
+
+async def test_what_is_asked_for_later_is_published_once(orders, records, publications):
+    """It is due at once; a branch that is pushed may still become a draft, and then no more."""
+    run = await begun(orders, order=Order(Task("Mend it", "shop"), "red", "key"))
+    await records.append_all("run-1", run.epoch, (STARTED, ENDED), NOON)
+    assert not await publications.claim(LATER, limit=9, seconds=60)
+    await orders.publish("red", "run-1", "branch", NOON)
+    (due,) = await publications.claim(LATER, limit=9, seconds=60)
+    failed = replace(due, state="failed", detail="Away.", tries=3)
+    await publications.save(failed)
+    await orders.publish("red", "run-1", "branch", LATER)
+    (again,) = await publications.claim(LATER, limit=9, seconds=60)
+    assert (again.state, again.tries, again.detail) == ("due", 0, "")
+    await publications.save(replace(again, state="done", branch="b", commit="c" * 40))
+    with pytest.raises(ConflictError, match="published already"):
+        await orders.publish("red", "run-1", "branch", LATER)
+    await orders.publish("red", "run-1", "draft", LATER)
+    (draft,) = await publications.claim(LATER, limit=9, seconds=60)
+    await publications.save(replace(draft, state="done", link="https://hub.example.org/1"))
+    with pytest.raises(ConflictError, match="published already"):
+        await orders.publish("red", "run-1", "draft", LATER)

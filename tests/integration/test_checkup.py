@@ -1,17 +1,22 @@
 """A check-up of scripted models, on the real loop and in real sandboxes."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
 from tests.unit.evals.checkup.models import Model
 
+from turnout.cli.eval import command as eval_command
+from turnout.errors import ConfigError
 from turnout.evals.checkup.model import Checkup
 from turnout.evals.checkup.run import CheckupLimits, check_up, sessions
 from turnout.evals.grading.model import Grade
 from turnout.evals.instances.model import Instance
 from turnout.sandbox.base import BaseSpec
 from turnout.settings import load_settings
-from turnout.testing.model_server import ScriptedModelServer
+from turnout.testing.model_server import ScriptedModelServer, refusing_base_url
 from turnout.wiring.evaluation.checkup import open_checkup
 
 
@@ -41,6 +46,30 @@ async def checked(state: Path, model: Model, *, lenient: bool = False) -> Checku
             found = await check_up("m", sessions(links=4, exercises=1), used, limits)
         assert not server.history_faults
         return found
+
+
+def test_a_model_that_cannot_be_asked_is_told_and_the_others_go_on(
+    sandbox_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it will take is said before; a model that the catalog does not have is an error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TURNOUT_HOME", str(sandbox_state))
+    with refusing_base_url() as url:
+        (tmp_path / "turnout.toml").write_text(
+            f'[providers.own]\nbase_url = "{url}"\n'
+            '[[deployments]]\nmodel = "one"\nprovider = "own"\n'
+            '[[deployments]]\nmodel = "two"\nprovider = "own"\n'
+        )
+        done = CliRunner().invoke(eval_command, ["checkup", "--json"], standalone_mode=False)
+        assert done.return_value == 1, done.exception
+        assert "7 sessions a model, about" in done.stderr
+        assert [each["model"] for each in json.loads(done.stdout)["models"]] == ["one", "two"]
+        assert all("connected" in each["error"] for each in json.loads(done.stdout)["models"])
+        wrong = CliRunner().invoke(
+            eval_command, ["checkup", "--model", "onee"], standalone_mode=False
+        )
+    assert isinstance(wrong.exception, ConfigError)
+    assert "`one`" in wrong.exception.mend
 
 
 async def test_a_model_that_does_everything_right_is_found_to(sandbox_state: Path) -> None:

@@ -28,13 +28,14 @@ NEVER: Final = {
     "name": "never",
 }
 """Of each kind of thing one that nobody ever made; ids of the other project take their place."""
-SHARED: Final = frozenset({"model"})
+SHARED: Final = frozenset({"evaluation_id", "model"})
 """Things that are no project's."""
 BODIES: Final[Mapping[str, Any]] = {
     "PUT /policies/{name}": {"policy": {}},
     "POST /policies/{name}/check": {"policy": {}},
     "POST /policies/{name}/rollback": {"revision": 1},
     "PATCH /keys/{name}": {"role": "approver"},
+    "POST /runs/{run_id}/publish": {"publish": "branch"},
 }
 """What fits, where an empty object does not."""
 ASK: Final = {
@@ -258,7 +259,7 @@ async def test_who_has_no_key_learns_nothing(client: Client) -> None:
 
     async def refused(operation: str) -> None:
         method, path = operation.split()
-        things = client.things(operation) | {"model": "m"}
+        things = client.things(operation) | dict.fromkeys(SHARED, "m")
         headers = {"authorization": "Bearer tk-nobody"}
         url = f"{client.service.url}{path.format(**things)}"
         async with client.http.request(method, url, headers=headers, json={}) as answer:

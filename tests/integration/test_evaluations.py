@@ -16,6 +16,7 @@ from tests.unit.evals.evidence.test_quality import trial
 
 from turnout.cli.eval import command as eval_command
 from turnout.cli.keys import command as keys_command
+from turnout.cli.models import command as models_command
 from turnout.cli.policy import command as policy_command
 from turnout.evals.trials.model import Trial
 from turnout.settings import load_settings
@@ -100,6 +101,12 @@ def test_the_command_line_applies_explains_and_takes_back(place: Path) -> None:
     assert f"1.00 over 12 tasks ({cited})" in after["reason"]
     explained = said(policy_command, "explain", "--optimize", "quality", "--task", "coding")
     assert re.search(rf"quality 1\.00 of 12, \d+ days old: {cited}", explained)
+    listed = said(models_command, "evidence")
+    assert re.search(rf"coding: quality 1\.00 of 12, .*: {cited}; ranks by 0\.76", listed)
+    small, large = json.loads(said(models_command, "evidence", "--json"))["deployments"]
+    assert (small["deployment"], small["quality"][0]["value"]) == ("own/small", 1 / 12)
+    assert (large["quality"][0]["samples"], large["quality"][0]["source"]) == (12, cited)
+    assert (large["tools"], large["input_micros_per_million"]) == ("confirmed", 9_000_000)
     assert id_ in said(eval_command, "apply")
     assert "own/large → own/small" in said(eval_command, "apply", "--undo", id_, "--dry-run")
     assert f"{id_} counts no more." in said(eval_command, "apply", "--undo", id_)

@@ -84,8 +84,6 @@ CHEATS: dict[str, Mapping[str, str | None]] = {
         "tests/conftest.py": "import pytest\ndef pytest_collection_modifyitems(items):\n"
         "    for item in items: item.add_marker(pytest.mark.skip)\n"
     },
-    "a plugin loaded by pytest.ini": {"pytest.ini": "[pytest]\naddopts = -p evil\n"}
-    | {"evil.py": REWRITE},
     "a plugin loaded by pyproject.toml": {"pyproject.toml": PYPROJECT.replace("-q", "-p evil")}
     | {"evil.py": REWRITE},
     "a program that Python starts with": {"sitecustomize.py": "import os\nos._exit(0)\n"},
@@ -149,17 +147,13 @@ CHEATS: dict[str, Mapping[str, str | None]] = {
     "a session of its own in another process": in_the_package(
         "import os\nif os.fork(): os._exit(0)"
     ),
-    "tests rewritten as they are read": in_the_package(
-        "import glob\nfor name in glob.glob('/repo/tests/*.py'):\n"
-        "    text = open(name).read()\n    open(name, 'w').write(text.replace('==', '!='))"
-    ),
-    "code that leaves quietly": in_the_package("raise SystemExit(0)"),
 }
 """Each without the fix; a file that is None is removed."""
 
 JUDGES = {
     "conftest.py": REWRITE,
     "tests/conftest.py": REWRITE,
+    "pytest.ini": "[pytest]\naddopts = -p evil\n",
     "sitecustomize.py": "import os\nos._exit(0)\n",
     "json.py": "import os\nos._exit(0)\n",
     "evil.pth": "import os; os._exit(0)\n",

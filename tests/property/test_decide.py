@@ -251,12 +251,13 @@ def _place(
 def test_nobody_eligible_is_an_error_with_every_reason(
     request_: InferenceRequest, policy: Policy, deployments: tuple[Deployment, ...], sight: Sight
 ) -> None:
-    """503, or 429 where only time is missing; a Retry-After that clients believe."""
+    """503, 429 where only time is missing, 403 where a price is; a Retry-After for clients."""
     decision = decide(request_, policy, catalog_of(deployments), sight)
     if decision.order:
         return
     error = none_eligible(decision, sight)
-    assert error.status in {429, 503}
+    assert error.status in {403, 429, 503}
+    assert (error.status == 403) == (error.code == "price_unknown")
     assert all(str(c.dropped) in error.message for c in decision.candidates)
     assert error.retry_after is None or 1 <= error.retry_after <= 60
 

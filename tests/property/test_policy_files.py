@@ -21,7 +21,8 @@ from turnout.core.policies import (
     ToolRule,
 )
 from turnout.gateway.config.policy_file import parse_policies, parse_policy
-from turnout.gateway.config.policy_text import policy_table, toml_text, whole_table
+from turnout.gateway.config.policy_text import policy_table, table_text, toml_text, whole_table
+from turnout.web.console.hostile import visible
 
 WORD = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 WORDS = st.lists(WORD, max_size=3).map(tuple)
@@ -135,6 +136,14 @@ def test_a_policy_is_read_back_from_its_table(policy: Policy) -> None:
 def test_policies_are_read_back_from_a_file(policies: list[Policy]) -> None:
     """Whatever characters their names of models hold."""
     assert list(parse_policies(tomllib.loads(toml_text(policies)))) == policies
+
+
+@WRITTEN
+@given(POLICIES)
+def test_a_policy_is_read_back_from_its_own_table(policy: Policy) -> None:
+    """Its name aside, and from a page that shows what cannot be seen as an escape."""
+    table = tomllib.loads(visible(table_text(policy)))
+    assert parse_policy({**table, "name": policy.name}) == policy
 
 
 @WRITTEN

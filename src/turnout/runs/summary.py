@@ -152,8 +152,9 @@ class Summary:
 
     def __init__(self) -> None:
         self._facts: RunResult | None = None
-        """All but what grows with the run."""
+        """All but what grows with the run, and the time of its newest entry."""
         self._made: RunResult | None = None
+        self._seen_at: datetime | None = None
         self._calls: list[ModelCallDone] = []
         self._failed_calls: list[ModelCallFailed] = []
         self._tool_calls: list[ToolUse] = []
@@ -169,17 +170,18 @@ class Summary:
         if self._facts is None:
             self._facts = _opened(entry)
         else:
-            facts = _with_attempt(_with_event(self._facts, event), event)
-            self._facts = replace(facts, seen_at=entry.at)
+            self._facts = _with_attempt(_with_event(self._facts, event), event)
+        self._seen_at = entry.at
         self._grow(event)
         self._made = None
 
     @property
     def result(self) -> RunResult | None:
         """What the record amounts to so far; None without an entry."""
-        if self._made is None and self._facts is not None:
+        if self._made is None and self._facts is not None and self._seen_at is not None:
             self._made = replace(
                 self._facts,
+                seen_at=self._seen_at,
                 calls=tuple(self._calls),
                 failed_calls=tuple(self._failed_calls),
                 tool_calls=tuple(self._tool_calls),

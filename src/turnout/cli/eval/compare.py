@@ -44,6 +44,6 @@ def compare(
     """
     one, other = (Evaluation(path.name, read_rows(path)) for path in (before, after))
     found = compare_evaluations(one, other, arms)
-    write_report(found, html, markdown)
+    write_report(found, html, markdown, (before, after))
     say_report(found, brief=brief, as_json=as_json)
     return 0

@@ -1,6 +1,6 @@
 """The forms that a report is told in: on the screen, as JSON, and in files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,11 +40,15 @@ def file_options(command: Command) -> Command:
     return html(markdown(brief(command)))
 
 
-def write_report(report: Report, html: Path | None, markdown: Path | None) -> None:
-    """Write the files that were asked for, over those that are there."""
+def write_report(
+    report: Report, html: Path | None, markdown: Path | None, sources: Sequence[Path]
+) -> None:
+    """Write the files that were asked for, over those that are there, but over no source."""
     for path, render in ((html, report_html), (markdown, report_markdown)):
         if path is None:
             continue
+        if path.resolve() in {source.resolve() for source in sources}:
+            raise UsageError(f"{path} is what the report is made of.", mend="Name another file.")
         try:
             path.write_text(render(report), encoding="utf-8")
         except OSError as error:

@@ -129,7 +129,7 @@ class _Request:
     default=300.0,
     show_default=True,
     metavar="S",
-    help="Leave out fixes whose suite takes longer.",
+    help="Leave out fixes whose suite takes more seconds of CPU time.",
 )
 @click.option(
     "--jobs", type=click.IntRange(1, 64), metavar="N", help="Fixes that are tried at once."

@@ -63,7 +63,7 @@ def report(
             mend=f"There are {', '.join(sorted(known))}." if known else "They are empty.",
         )
     found = summarise(rows, arm=arm, check=check_of(results, health))
-    write_report(found, html, markdown)
+    write_report(found, html, markdown, results)
     say_report(found, brief=brief, as_json=as_json)
     return 0
 

@@ -29,7 +29,7 @@ __all__ = ["run"]
     "  turnout eval run tasks.jsonl --arm auto --arm model:big --arm model:small\n"
     "  turnout eval run tasks.jsonl --arm auto --arm policy:draft.toml --repeats 3\n"
     "  turnout eval run tasks.jsonl --budget 5 --max-hours 8 --concurrency 4\n"
-    '  turnout eval run tasks.jsonl --arm "mini=command:mini -y -t \\"$TURNOUT_TASK\\""\n'
+    "  turnout eval run tasks.jsonl --arm 'own=command:my-agent \"$TURNOUT_TASK\"'\n"
     "\b\nExit codes:\n"
     "  0  every trial was graded, whatever its grade\n"
     "  1  some could not be graded, or were not run\n"

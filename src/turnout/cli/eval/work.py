@@ -1,17 +1,16 @@
 """An evaluation on this machine: shown while it happens, reported at its end."""
 
 import asyncio
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import click
 
-from turnout.cli.eval.live import Watch, watch_on
+from turnout.cli.eval.live import watch_on
+from turnout.cli.eval.signals import Signals
 from turnout.cli.options import say_json
 from turnout.cli.terminal import plural, safe
 from turnout.errors import UsageError
@@ -29,10 +28,9 @@ from turnout.evals.trials.store import Results
 from turnout.settings import Settings
 from turnout.wiring.evaluation.opening import Plan, open_evaluation
 
-__all__ = ["Chosen", "Request", "work"]
+__all__ = ["Chosen", "Request", "chosen_of", "work"]
 
 _INTERRUPTED: Final = 130
-_STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +62,14 @@ class Request:
 
 async def work(request: Request) -> int:
     """Run what is left of the evaluation, report all of it, and return the exit code."""
-    instances = await _instances(request)
+    found = await load_instances(request.chosen.tasks, repositories=request.chosen.repos)
+    instances = chosen_of(found, request.chosen, request.mode, _say)
     results = Results(request.results)
     for ask in request.plan.asks:
         if ask.kind == "command":
             _say(f"{ask.name} runs its command on this machine, outside of any sandbox")
     with results.writing():
-        signals = _Signals()
-        interrupted = signals.stopped
+        signals = Signals()
         try:
             with signals.caught():
                 await _run(request, instances, results, signals)
@@ -79,13 +77,13 @@ async def work(request: Request) -> int:
             if not signals.leaving:
                 raise
             _say("What was under way goes on with the same command.")
-        interrupted = signals.stopped
-    return _report(request, instances, results, interrupted=interrupted)
+    return _report(request, instances, results, interrupted=signals.stopped)
 
 
-async def _instances(request: Request) -> tuple[Instance, ...]:
-    chosen = request.chosen
-    found = await load_instances(chosen.tasks, repositories=chosen.repos)
+def chosen_of(
+    found: Sequence[Instance], chosen: Chosen, mode: Mode, say: Callable[[str], None]
+) -> tuple[Instance, ...]:
+    """Return the instances that are run; `UsageError` where one that is named cannot be."""
     known = {instance.instance_id for instance in found}
     unknown = [name for name in chosen.only if name not in known]
     if unknown:
@@ -93,19 +91,18 @@ async def _instances(request: Request) -> tuple[Instance, ...]:
             f"There is no instance {unknown[0]!r} in this file.",
             mend=f"The first are {', '.join(sorted(known)[:3])}.",
         )
-    if chosen.only:
-        found = tuple(each for each in found if each.instance_id in chosen.only)
-    fit = tuple(each for each in found if request.mode == "visible" or each.spec != "needs-tests")
-    if len(fit) < len(found):
-        if chosen.only or not fit:
-            check_mode(next(each for each in found if each not in fit), request.mode)
-        left = plural(len(found) - len(fit), "instance")
-        _say(f"{left} left out: nobody could solve them without seeing their tests")
-    return fit[: chosen.limit]
+    named = [each for each in found if not chosen.only or each.instance_id in chosen.only]
+    needy = [each for each in named if mode == "hidden" and each.spec == "needs-tests"]
+    if needy and (chosen.only or len(needy) == len(named)):
+        check_mode(needy[0], mode)
+    if needy:
+        left = plural(len(needy), "instance")
+        say(f"{left} left out: nobody could solve them without seeing their tests")
+    return tuple(each for each in named if each not in needy)[: chosen.limit]
 
 
 async def _run(
-    request: Request, instances: tuple[Instance, ...], results: Results, signals: "_Signals"
+    request: Request, instances: tuple[Instance, ...], results: Results, signals: Signals
 ) -> None:
     plan = request.plan
     async with open_evaluation(request.settings, plan, _say) as opened:
@@ -133,7 +130,7 @@ async def _run(
                 bounds=request.bounds,
                 on_end=watch.ended,
             )
-            signals.asks(evaluation.stop, watch)
+            signals.asks(evaluation.stop, watch.say)
             await evaluation.go(planned, slots=plan.concurrency, again=request.again)
         finally:
             watch.close()
@@ -156,46 +153,6 @@ def _report(
         return _INTERRUPTED
     wanted = len(instances) * len(request.plan.asks) * request.repeats
     return 0 if sum(trial.graded for trial in trials) >= wanted else 1
-
-
-class _Signals:
-    """What Ctrl-C means: no more trials, and the second time no waiting either."""
-
-    def __init__(self) -> None:
-        self.stopped = False
-        self.leaving = False
-        self._stop: Callable[[str], None] | None = None
-        self._watch: Watch | None = None
-        self._main = asyncio.current_task()
-
-    def asks(self, stop: Callable[[str], None], watch: Watch) -> None:
-        """Tell what is to be stopped."""
-        self._stop, self._watch = stop, watch
-
-    @contextmanager
-    def caught(self) -> Iterator[None]:
-        """Catch the signals; one that whoever started us had us ignore stays ignored."""
-        loop = asyncio.get_running_loop()
-        caught = [each for each in _STOPPING if signal.getsignal(each) is not signal.SIG_IGN]
-        for number in caught:
-            loop.add_signal_handler(number, self._arrived)
-        try:
-            yield
-        finally:
-            for number in caught:
-                loop.remove_signal_handler(number)
-
-    def _arrived(self) -> None:
-        if self.leaving:
-            return
-        if self.stopped or self._stop is None or self._watch is None:
-            self.stopped = self.leaving = True
-            if self._main is not None:
-                self._main.cancel()
-            return
-        self.stopped = True
-        self._stop("Interrupted.")
-        self._watch.say("No more trials are begun; press Ctrl-C again to leave those under way.")
 
 
 def _say(text: str) -> None:

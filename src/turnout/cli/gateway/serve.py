@@ -120,7 +120,8 @@ async def serve_until_stopped(
             # A process that only works serves nothing below it.
             click.echo(f"{what}: {gateway.base_url}{'/v1' if gateway.models else ''}")
             models = (f"Models: auto, {', '.join(gateway.models)}",) if gateway.models else ()
-            for line in (*models, *more):
+            console = (f"Console: {gateway.console}",) if gateway.console else ()
+            for line in (*models, *console, *more):
                 click.echo(safe(line))
             serving = True
             await asyncio.Event().wait()

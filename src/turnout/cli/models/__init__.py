@@ -2,6 +2,7 @@
 
 import click
 
+from turnout.cli.models.evidence import evidence
 from turnout.cli.models.local import list_models, pull, serve
 from turnout.cli.models.probe import probe
 
@@ -13,7 +14,8 @@ __all__ = ["command"]
     epilog="\b\nExamples:\n"
     "  turnout models pull\n"
     "  turnout models serve --threads 2\n"
-    "  turnout models probe\n\n"
+    "  turnout models probe\n"
+    "  turnout models evidence\n\n"
     "\b\nExit codes:\n"
     "  0  done\n"
     "  1  some deployment could not be probed\n"
@@ -31,3 +33,4 @@ command.add_command(pull)
 command.add_command(list_models)
 command.add_command(serve)
 command.add_command(probe)
+command.add_command(evidence)

@@ -19,6 +19,7 @@ __all__ = [
     "check_text",
     "diff_text",
     "explained_text",
+    "grounds_text",
     "outcome_text",
     "policy_text",
     "report_text",
@@ -108,11 +109,11 @@ def explained_text(explained: Explained) -> str:
         lines.append(
             f"{place}  {candidate.deployment}  {score}{candidate.dropped or candidate.note}"
         )
-        lines += [f"       {_grounds(grounds)}" for grounds in candidate.grounds]
+        lines += [f"       {grounds_text(grounds)}" for grounds in candidate.grounds]
     return safe("\n".join(lines))
 
 
-def _grounds(grounds: Grounds) -> str:
+def grounds_text(grounds: Grounds) -> str:
     """Return what a figure rests on: its size, its age and who says so."""
     over = "" if grounds.samples is None else f" of {grounds.samples}"
     return (

@@ -3,23 +3,24 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from turnout.core.runs import TestReport
 from turnout.errors import ToolError
 from turnout.evals.grading.canary import Canary, hatch
+from turnout.evals.grading.names import as_called_here, some
+from turnout.evals.grading.patches import judging_paths
 from turnout.evals.grading.suite import Suite, Way, is_pytest, names_files, put
 from turnout.evals.instances.model import Instance
 from turnout.sandbox.base import BaseRef, Command, Sandbox
 from turnout.sandbox.patches import check_patch
 from turnout.sandbox.testrun import detect_test_command
 
-__all__ = ["Before", "Befores", "count", "some"]
+__all__ = ["Before", "Befores"]
 
 _MOST_BYTES = 16 << 20
-_SHOWN = 3
-_LONGEST = 200
 _CHECK_TIMEOUT = 60.0
+_MOST_STANDING = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,12 @@ class Before:
     way: Way = field(default_factory=Way)
     tests: Mapping[str, bytes | None] = field(default_factory=dict)
     """What is written before the tests run, by path; None: removed."""
+    must: tuple[str, ...] = ()
+    """Tests that fail and have to pass, as they are called here."""
+    keep: tuple[str, ...] = ()
+    """Tests that pass and have to go on passing, the same."""
+    standing: Mapping[str, bytes] = field(default_factory=dict)
+    """Other files of the tests that fail, as they are at the base."""
     passed: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
     """Also paths of files that could not be collected."""
@@ -85,7 +92,7 @@ class Befores:
             report = await self._suite.run(sandbox, command, way)
             again = _found(instance, command, tests, _Seen(way, report, None))
             found = found if again.fault else again
-        return found
+        return replace(found, standing=await _standing(sandbox, instance, found))
 
     async def _way(
         self, sandbox: Sandbox, instance: Instance, command: str, tests: Mapping[str, bytes | None]
@@ -114,16 +121,41 @@ class Befores:
         return _Seen(Way(plugins, "nowhere"), report, None)
 
 
+async def _standing(sandbox: Sandbox, instance: Instance, before: Before) -> dict[str, bytes]:
+    """Read the files of failing tests that the task does not bring."""
+    paths = dict.fromkeys(judging_paths(instance.fail_to_pass or sorted(before.failed)))
+    wanted = [path for path in paths if path.endswith(".py") and path not in before.tests]
+    texts = [(path, await _whole(sandbox, path)) for path in wanted[:_MOST_STANDING]]
+    return {path: text for path, text in texts if text is not None}
+
+
 def _found(
     instance: Instance, command: str, tests: Mapping[str, bytes | None], seen: _Seen
 ) -> Before:
     report, canary = seen.report, seen.canary
     passed = frozenset(canary.without(report.passed) if canary else report.passed)
     failed = frozenset(canary.without(report.failed) if canary else report.failed)
-    failed_before, fault = _soundness(instance, report, passed, failed)
+    must = instance.fail_to_pass or tuple(sorted(test for test in failed if "::" in test))
+    keep = instance.pass_to_pass or tuple(sorted(passed))
+    must = as_called_here(must, passed | failed, failed)
+    keep = as_called_here(keep, passed | failed, passed)
+    failed_before, fault = _soundness(
+        instance, replace(report, passed=tuple(passed), failed=tuple(failed)), must, keep
+    )
     if canary and canary.failed(report) is False:
         fault = "A test that must fail was not reported as failed, without any fix."
-    return Before(fault, failed_before, command, seen.way, tests, passed, failed, report.seconds)
+    return Before(
+        fault,
+        failed_before,
+        command,
+        seen.way,
+        tests,
+        must=must,
+        keep=keep,
+        passed=passed,
+        failed=failed,
+        seconds=report.seconds,
+    )
 
 
 async def _material(sandbox: Sandbox, instance: Instance) -> dict[str, bytes | None]:
@@ -148,7 +180,7 @@ async def _is_there(sandbox: Sandbox, patch: bytes) -> bool:
 
 
 async def _whole(sandbox: Sandbox, path: str) -> bytes | None:
-    """Return a file that the patch of the tests leaves; None where it removes it."""
+    """Return a file; None where there is none."""
     try:
         blob = await sandbox.read(path, limit=_MOST_BYTES)
     except ToolError:
@@ -159,34 +191,23 @@ async def _whole(sandbox: Sandbox, path: str) -> bytes | None:
 
 
 def _soundness(
-    instance: Instance, report: TestReport, passed: frozenset[str], failed: frozenset[str]
+    instance: Instance, report: TestReport, must: Sequence[str], keep: Sequence[str]
 ) -> tuple[bool | None, str]:
     """Return whether the right tests fail, and what makes the instance unfit to judge."""
+    passed, heard = frozenset(report.passed), bool(report.passed or report.failed)
     if report.timed_out:
         return None, f"Without any fix the tests do not end within {report.seconds:.0f} s."
     if not report.found:
         return None, "No tests were found."
     if not instance.fail_to_pass:
-        fails = bool(failed) if passed or failed else report.exit_code != 0
+        fails = bool(report.failed) if heard else report.exit_code != 0
         return fails, "" if fails else "The tests pass without any fix."
-    if not passed and not failed:
+    if not heard:
         return None, "The runner reported no single test, so those that must pass are unknown."
-    passing = [test for test in instance.fail_to_pass if test in passed]
+    passing = [test for test in must if test in passed]
     if passing:
         return False, f"Without any fix these pass: {some(passing)}."
-    lost = [test for test in instance.pass_to_pass if test not in passed]
+    lost = [test for test in keep if test not in passed]
     if lost:
         return True, f"Without any fix these do not pass, but should: {some(lost)}."
     return True, ""
-
-
-def count(tests: Sequence[str]) -> str:
-    """Return `1 test`, `2 tests`."""
-    return "1 test" if len(tests) == 1 else f"{len(tests)} tests"
-
-
-def some(names: Sequence[str]) -> str:
-    """Return the first of some names, and how many more there are."""
-    more = len(names) - _SHOWN
-    shown = (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in names[:_SHOWN])
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -43,12 +43,15 @@ def bend(text: str, wanted: Sequence[str], word: str) -> Bent | None:
         module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    names = {name.partition("[")[0] for name in wanted}
+    done: dict[int, tuple[str, ...]] = {}
     bent: list[str] = []
-    _bend_body(module.body, "", names, word, bent)
-    for node in module.body:
-        if isinstance(node, ast.ClassDef):
-            _bend_body(node.body, f"{node.name}::", names, word, bent)
+    for name in dict.fromkeys(each.partition("[")[0] for each in wanted):
+        owner, apart, test = name.rpartition("::")
+        body = _body(module, owner, test)
+        for function in _defined(body, test):
+            if id(function) not in done:
+                done[id(function)] = _bend(function, body, word)
+            bent += [f"{owner}{apart}{each}" for each in done[id(function)]]
     if not bent:
         return None
     try:
@@ -57,24 +60,43 @@ def bend(text: str, wanted: Sequence[str], word: str) -> Bent | None:
         return None
 
 
-def _bend_body(
-    body: list[ast.stmt], prefix: str, names: set[str], word: str, bent: list[str]
-) -> None:
-    defined = [node.name for node in body if isinstance(node, ast.FunctionDef)]
-    for node in tuple(body):
-        if not isinstance(node, ast.FunctionDef) or f"{prefix}{node.name}" not in names:
-            continue
-        if defined.count(node.name) != 1 or not _plain(node):
-            continue
-        if _compares(node.body):
-            twin = deepcopy(node)
-            twin.name = f"{node.name}_{word}"
-            _each(twin.body, _nothing_equals)
-            body.append(twin)
-            bent.append(f"{prefix}{twin.name}")
-        _each(node.body, _contrary)
-        node.body.append(ast.parse("raise AssertionError('this test has come to its end')").body[0])
-        bent.append(f"{prefix}{node.name}")
+def _body(module: ast.Module, owner: str, test: str) -> list[ast.stmt]:
+    """Return where a test is written, be it in a class beneath its own; empty where unsure."""
+    if not owner:
+        return module.body if len(_defined(module.body, test)) == 1 else []
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef)]
+    pending, seen = [owner], set[str]()
+    found: list[list[ast.stmt]] = []
+    while pending:
+        name = pending.pop()
+        named = [node for node in classes if node.name == name]
+        if name in seen or len(named) > 1:
+            return []
+        seen.add(name)
+        for node in named:
+            pending += [base.id for base in node.bases if isinstance(base, ast.Name)]
+            found += [node.body] * len(_defined(node.body, test))
+    return found[0] if len(found) == 1 else []
+
+
+def _defined(body: Sequence[ast.stmt], name: str) -> list[ast.FunctionDef]:
+    return [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
+
+
+def _bend(function: ast.FunctionDef, body: list[ast.stmt], word: str) -> tuple[str, ...]:
+    """Bend one test, and add its copy where it has one; return the names of both."""
+    if not _plain(function):
+        return ()
+    names = [function.name]
+    if _compares(function.body):
+        twin = deepcopy(function)
+        twin.name = f"{function.name}_{word}"
+        _each(twin.body, _nothing_equals)
+        body.append(twin)
+        names.append(twin.name)
+    _each(function.body, _contrary)
+    function.body.append(ast.parse("raise AssertionError('this test has come to its end')").body[0])
+    return tuple(names)
 
 
 def _plain(node: ast.FunctionDef) -> bool:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from turnout.core.runs import TestReport
-from turnout.evals.grading.before import Before, count, some
+from turnout.evals.grading.before import Before
 from turnout.evals.grading.bent import Bent, bend
 from turnout.evals.grading.canary import Canary
+from turnout.evals.grading.names import as_called_here, count, some
 from turnout.evals.instances.model import Instance
 
 __all__ = ["Shown", "bent_files", "is_forged", "shown_by"]
@@ -29,15 +30,17 @@ def shown_by(
 ) -> Shown:
     """Return what a report says; a test that is missing or skipped has not passed."""
     passed = frozenset(report.passed)
-    must = instance.fail_to_pass or sorted(test for test in before.failed if "::" in test)
-    keep = instance.pass_to_pass or sorted(before.passed)
-    missing = tuple(test for test in must if test not in passed)
-    lost = tuple(test for test in keep if test not in passed)
+    missing = tuple(test for test in before.must if test not in passed)
+    heard = passed.union(report.failed)
+    # Names that hold the time of day, say, are others in every run.
+    known = before.passed | before.failed
+    kept = as_called_here(before.keep, heard, sorted(passed - known))
+    lost = tuple(test for test, now in zip(before.keep, kept, strict=True) if now not in passed)
     canary_failed = canary.failed(report) if canary else None
     fault = (
         _unfinished(report)
         or (canary is not None and canary_failed is not True and _CANARY)
-        or (missing and f"{len(missing)} of {len(must)} do not pass: {some(missing)}.")
+        or (missing and f"{len(missing)} of {len(before.must)} do not pass: {some(missing)}.")
         or (lost and f"{count(lost)} lost that passed before: {some(lost)}.")
         or ("" if instance.fail_to_pass else _others(report, before, canary))
     )
@@ -79,7 +82,7 @@ def bent_files(
         wanted.setdefault(path, []).append(name)
     found = {}
     for path, names in wanted.items():
-        data = before.tests.get(path)
+        data = before.tests.get(path, before.standing.get(path))
         if data is not None and path.endswith(".py"):
             bent = bend(data.decode(errors="replace"), names, word)
             if bent is not None:
@@ -89,7 +92,7 @@ def bent_files(
 
 def _mended(instance: Instance, before: Before, report: TestReport) -> Iterator[str]:
     """Yield the tests that fail without a fix; of a file that could not be read, all."""
-    for test in instance.fail_to_pass or report.passed:
+    for test in before.must if instance.fail_to_pass else report.passed:
         if instance.fail_to_pass or test in before.failed or test.split("::")[0] in before.failed:
             yield test
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from turnout.core.runs import TestReport
 from turnout.errors import SandboxError, ToolError, UnfitError
-from turnout.evals.grading.before import Before, Befores, count, some
+from turnout.evals.grading.before import Before, Befores
 from turnout.evals.grading.canary import hatch
 from turnout.evals.grading.checks import bent_files, is_forged, shown_by
 from turnout.evals.grading.model import Grade, GradeName
+from turnout.evals.grading.names import count, some
 from turnout.evals.grading.patches import Kept, judging_paths, without_tests
 from turnout.evals.grading.smells import smells
 from turnout.evals.grading.suite import Suite, names_nothing, put

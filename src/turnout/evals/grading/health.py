@@ -15,9 +15,9 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from turnout.errors import ConfigError, SandboxError, ToolError, UnfitError
-from turnout.evals.grading.before import some
 from turnout.evals.grading.grade import Grader
 from turnout.evals.grading.model import Grade, GradeName
+from turnout.evals.grading.names import some
 from turnout.evals.instances.model import Instance
 from turnout.sandbox.base import BaseSpec
 

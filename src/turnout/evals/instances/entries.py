@@ -8,10 +8,12 @@ from typing import Final
 
 from turnout.errors import ConfigError
 
-__all__ = ["Entry", "entries"]
+__all__ = ["MOST_LINE", "Entry", "entries"]
+
+MOST_LINE: Final = 16 << 20
+"""Characters of one row: a longer one is not read."""
 
 _MOST_FILE: Final = 1 << 30
-_MOST_LINE: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,6 @@ def _skip(text: str, at: int, letters: str) -> int:
 
 
 def _bounded(entry: Entry) -> Entry:
-    if len(entry.text) > _MOST_LINE:
+    if len(entry.text) > MOST_LINE:
         raise ConfigError(f"{entry.place} is longer than 16 MiB.")
     return entry

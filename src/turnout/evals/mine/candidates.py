@@ -16,6 +16,7 @@ __all__ = ["Candidate", "Looked", "Rules", "look_through", "suite_paths"]
 
 _PAGE: Final = 500
 _MOST_SOURCE: Final = 1 << 20
+_MOST_HINTS: Final = 20_000
 _ASIDE: Final = frozenset(
     {"doc", "docs", "example", "examples", "benchmark", "benchmarks", "bench", "scripts", "tools"}
 )
@@ -181,7 +182,7 @@ async def _read(
     if patch is None or files is None:
         return Dropped("odd_files")
     said = f"{commit.subject}\n\n{commit.body}".strip()
-    hints = "" if said == title else said
+    hints = "" if said == title else said[:_MOST_HINTS]
     return Candidate(commit, title, hints, tuple(sources), patch, files, test_patch or "", lines)
 
 

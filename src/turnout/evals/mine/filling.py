@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from turnout.core.json import JsonObject
+from turnout.evals.grading.names import as_called_here
 from turnout.evals.instances.mined import statement
 from turnout.evals.instances.model import Instance
 from turnout.evals.mine.mining import Told
@@ -35,17 +36,20 @@ class Facts:
 async def complete(instance: Instance, prover: Prover) -> Instance | Dropped:
     """Return an instance with the tests that pass before its fix and with it, and its command.
 
-    Its own `fail_to_pass` must be among those that the fix mends here.
+    Its own `fail_to_pass` must be among those that the fix mends here, whatever the parameters of a
+    test are called by this version of pytest.
     """
     proof = await prover.prove(instance)
     if isinstance(proof, Dropped):
         return proof
-    missing = sorted(set(instance.fail_to_pass) - set(proof.fail_to_pass))
+    heard = {*proof.fail_to_pass, *proof.pass_to_pass}
+    wanted = as_called_here(instance.fail_to_pass, heard, proof.fail_to_pass)
+    missing = sorted(set(wanted) - set(proof.fail_to_pass))
     if missing:
         return Dropped("differs", f"not mended here: {', '.join(missing[:_SHOWN])}")
     return replace(
         instance,
-        fail_to_pass=instance.fail_to_pass or proof.fail_to_pass,
+        fail_to_pass=wanted or proof.fail_to_pass,
         pass_to_pass=proof.pass_to_pass,
         test_command=proof.command,
     )

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from turnout.core.json import JsonObject
+from turnout.core.json import JsonObject, ascii_json
 from turnout.errors import RepositoryError, SandboxError
+from turnout.evals.instances.entries import MOST_LINE
 from turnout.evals.instances.mined import whole_suite
 from turnout.evals.mine.candidates import Candidate, Looked
 from turnout.evals.mine.output import MinedFile
@@ -171,7 +172,8 @@ class Miner:
         proof = await self._prover.prove(fix)
         if isinstance(proof, Dropped):
             return proof
-        return mined_row(candidate, self._about, glance, proof)
+        row = mined_row(candidate, self._about, glance, proof)
+        return row if len(ascii_json(row)) <= MOST_LINE else Dropped("odd_files", "too long a row")
 
     def _drop(self, commit: str, title: str, dropped: Dropped) -> None:
         self._out.drop(commit, title, dropped)

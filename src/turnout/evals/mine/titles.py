@@ -7,6 +7,7 @@ from turnout.evals.instances.clone import Commit
 
 __all__ = ["reads_like_a_fix", "title_of"]
 
+_LONGEST: Final = 300
 _MERGE: Final = re.compile(r"^(?:merged?\b|pull request\b)", re.IGNORECASE)
 _NO_FIX: Final = re.compile(
     r"^\W*(?:chore|docs?|ci|build|style|tests?|refactor|release|bump|deps?|typing|types|lint)"
@@ -42,7 +43,8 @@ _REFERENCES: Final = (
 
 def title_of(commit: Commit, inner: str = "") -> str:
     """Return what a commit is about: for a merge what it brings in, as its text or `inner` says."""
-    lines = [line.strip() for line in (commit.subject, *commit.body.splitlines())]
+    texts = (commit.subject, *commit.body[:_LONGEST].splitlines())
+    lines = [" ".join(line.split())[:_LONGEST] for line in texts]
     if len(commit.parents) > 1 and _MERGE.match(commit.subject):
         lines = [*lines[1:], inner]
     return next((_without_references(line) for line in lines if line), "")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from turnout.evals.report.counting.arms import arm_of, by_task, spent
+from turnout.evals.report.counting.arms import arm_of, by_task
 from turnout.evals.report.counting.comparing import comparisons
 from turnout.evals.report.counting.select import (
     apart,
@@ -15,7 +15,15 @@ from turnout.evals.report.counting.select import (
     replaced,
     unfit_of,
 )
-from turnout.evals.report.model import Arm, Facts, Report, Section, SetCheck, Task, TaskResult
+from turnout.evals.report.model import (
+    Arm,
+    ArmResult,
+    Facts,
+    InstanceResults,
+    Report,
+    Section,
+    SetCheck,
+)
 from turnout.evals.trials.model import Trial, Unit
 
 __all__ = ["summarise"]
@@ -111,13 +119,13 @@ def _frontier(arms: Sequence[Arm]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _tasks(groups: dict[str, list[Trial]]) -> Iterator[Task]:
+def _tasks(groups: dict[str, list[Trial]]) -> Iterator[InstanceResults]:
     tries = {name: by_task(own) for name, own in groups.items()}
     keys = dict.fromkeys(key for each in tries.values() for key in each)
     for key in keys:
         found = {name: each[key] for name, each in tries.items() if key in each}
         own = [trial for each in found.values() for trial in each]
-        yield Task(
+        yield InstanceResults(
             *key,
             _told(trial.title for trial in own),
             _told(trial.repo for trial in own),
@@ -131,13 +139,7 @@ def _told(values: Iterator[str]) -> str:
     return next((value for value in values if value), "")
 
 
-def _result(arm: str, trials: Sequence[Trial]) -> TaskResult:
+def _result(arm: str, trials: Sequence[Trial]) -> ArmResult:
     graded = [trial for trial in trials if trial.graded]
-    known = [cost for trial in graded if (cost := spent(trial)) is not None]
-    return TaskResult(
-        arm,
-        len(graded),
-        sum(trial.grade == "resolved" for trial in graded),
-        sum(known) / len(known) if known and len(known) == len(graded) else None,
-        tuple(trials),
-    )
+    resolved = sum(trial.grade == "resolved" for trial in graded)
+    return ArmResult(arm, len(graded), resolved, tuple(trials))

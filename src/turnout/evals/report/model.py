@@ -11,11 +11,13 @@ from turnout.gateway.measure.interval import Interval
 
 __all__ = [
     "Arm",
+    "ArmResult",
     "Comparison",
     "Count",
     "Facts",
     "Flips",
     "Group",
+    "InstanceResults",
     "Kind",
     "ModelShare",
     "Ratio",
@@ -23,8 +25,6 @@ __all__ = [
     "Section",
     "SetCheck",
     "Share",
-    "Task",
-    "TaskResult",
     "Unfit",
 ]
 
@@ -143,15 +143,13 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskResult:
+class ArmResult:
     """What one arm made of one task, all tries together."""
 
     arm: str
     tries: int
     """That could be graded."""
     resolved: int
-    cost_micros: float | None
-    """Mean of its graded tries."""
     trials: tuple[Trial, ...]
 
     @property
@@ -161,7 +159,7 @@ class TaskResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class InstanceResults:
     """One task with what each arm made of it, in the order of the arms."""
 
     instance_id: str
@@ -169,9 +167,9 @@ class Task:
     title: str
     repo: str
     difficulty: str
-    results: tuple[TaskResult, ...]
+    results: tuple[ArmResult, ...]
 
-    def of(self, arm: str) -> TaskResult | None:
+    def of(self, arm: str) -> ArmResult | None:
         """Return what an arm made of it; None where it has not tried."""
         return next((each for each in self.results if each.arm == arm), None)
 
@@ -255,7 +253,7 @@ class Section:
     checked: int
     """Tasks of the set that were checked themselves; 0: the check was not made."""
     unfit: tuple[Unfit, ...]
-    tasks: tuple[Task, ...]
+    tasks: tuple[InstanceResults, ...]
     """All of them, the unfit included."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from turnout.evals.report.model import Arm, Comparison, Group, Section, Task, TaskResult
+from turnout.evals.report.model import Arm, ArmResult, Comparison, Group, InstanceResults, Section
 from turnout.evals.report.words import (
     p_words,
     percent,
@@ -44,6 +44,7 @@ def arm_table(section: Section) -> Table:
             "steps",
             "time",
             "cost per task",
+            "median",
             "per resolved",
             "all spend",
         ),
@@ -63,6 +64,7 @@ def _arm_row(arm: Arm) -> tuple[str, ...]:
         f"{arm.median_steps:g}",
         seconds_words(arm.median_seconds),
         usd(arm.cost_per_task) if arm.graded else "-",
+        usd(arm.median_cost) if arm.graded else "-",
         usd(arm.cost_per_resolved) if arm.resolved else "-",
         usd(arm.cost_micros),
     )
@@ -263,7 +265,7 @@ def _apart_table(section: Section) -> Table:
     )
 
 
-def task_grade(result: TaskResult | None) -> str:
+def task_grade(result: ArmResult | None) -> str:
     """Return the grade of one try, or how many of several tries resolved the task."""
     if result is None:
         return "-"
@@ -272,7 +274,7 @@ def task_grade(result: TaskResult | None) -> str:
     return f"resolved {result.resolved} of {result.tries}"
 
 
-def _flag_table(tasks: Sequence[Task]) -> Table:
+def _flag_table(tasks: Sequence[InstanceResults]) -> Table:
     return Table(
         "Patches to look at",
         ("instance", "arm", "what"),
@@ -283,7 +285,7 @@ def _flag_table(tasks: Sequence[Task]) -> Table:
     )
 
 
-def _flags(tasks: Sequence[Task]) -> Iterator[tuple[str, ...]]:
+def _flags(tasks: Sequence[InstanceResults]) -> Iterator[tuple[str, ...]]:
     for task in tasks:
         for result in task.results:
             for trial in result.trials:

@@ -158,7 +158,7 @@ def _missing(section: Section) -> Iterator[str]:
         missing = {"All arms" if len(missing) > 1 else name: n for name, n in missing.items()}
     for name, number in missing.items():
         if number > 0:
-            yield f"{name}: {number} of {section.instances} instances were not run."
+            yield f"{name}: {number} of {section.instances} instances not run."
 
 
 def _seen(arm: Arm, section: Section) -> int:

@@ -6,7 +6,6 @@ that it names is run.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -16,6 +15,7 @@ from turnout.evals.instances.model import Instance
 from turnout.evals.trials.model import Mode
 from turnout.runs.intake import without_credentials
 from turnout.sandbox.repository import resolve
+from turnout.sandbox.workspace.folders import short_hash
 from turnout.sandbox.workspace.git import git_here, last_line
 from turnout.sandbox.workspace.history import fetch_history
 from turnout.sandbox.workspace.locks import locked
@@ -55,12 +55,20 @@ class Places:
     def __init__(self, state_dir: Path) -> None:
         """Keep them in the state folder, beneath `places`, until they are long unused."""
         self._state_dir = state_dir
+        self._known: dict[tuple[str, Mode], Place] = {}
+        """By digest of the row: every arm and every try asks for the same."""
 
     async def of(self, instance: Instance, mode: Mode) -> Place:
         """Return where an instance is worked on; `RepositoryError` where that cannot be had.
 
         In visible mode it holds the tests that will grade.
         """
+        key = (instance.digest, mode)
+        if key not in self._known:
+            self._known[key] = await self._found(instance, mode)
+        return self._known[key]
+
+    async def _found(self, instance: Instance, mode: Mode) -> Place:
         files: dict[str, str | None] = {**instance.files, **instance.extra_files}
         if mode == "visible":
             files.update(instance.hidden_tests)
@@ -71,24 +79,27 @@ class Places:
 
     async def _made(self, instance: Instance, files: Mapping[str, str | None], patch: str) -> Place:
         parent = await self._parent(instance) if instance.repository else None
-        name = "own" if parent is None else sha256(str(parent[0]).encode()).hexdigest()[:16]
+        # One of ours for each repository: its commits have most of their objects in common.
+        name = "own" if parent is None else parent[2]
         git = _Git(self._state_dir / "places" / f"{name}.git")
         lock = self._state_dir / "locks" / f"place-{name}"
         async with locked(lock, timeout=_TIMEOUT):
             await git.begin()
             touched(self._state_dir, git.folder)
             if parent is not None:
-                await git.fetch(*parent)
+                await git.fetch(*parent[:2])
             tree = await git.tree(parent[1] if parent else None, files, patch)
             commit = await git.commit(tree, parent[1] if parent else None)
             await git.run("update-ref", f"refs/heads/{commit}", commit)
         return Place(str(git.folder), commit)
 
-    async def _parent(self, instance: Instance) -> tuple[Path, str]:
-        """Return a git directory that holds the base of an instance, and its full name."""
+    async def _parent(self, instance: Instance) -> tuple[Path, str, str]:
+        """Return a git directory that holds the base of an instance, its name, and the source's."""
         repository = _plain(instance.repository)
         commit = (await resolve(repository, instance.base_commit)).commit
-        return await fetch_history(await locate(repository), commit, self._state_dir), commit
+        source = await locate(repository)
+        history = await fetch_history(source, commit, self._state_dir)
+        return history, commit, short_hash(source.url)
 
 
 def _plain(repository: str) -> str:

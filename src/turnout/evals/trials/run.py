@@ -137,6 +137,7 @@ class Trials:
             trial,
             outcome="capped" if left.timed_out else outcome,
             reason=left.ended,
+            steps=sum(each.calls for each in left.usage),
             usage=left.usage,
             seconds=left.seconds,
             cost_micros=left.cost,

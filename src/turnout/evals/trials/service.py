@@ -2,7 +2,6 @@
 
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Final
 
 from turnout.core.clock import Clock
@@ -56,13 +55,10 @@ class ServiceRuns:
     clock: Clock
 
     async def work(self, arm: Arm, task: Task, key: str, show: Show) -> Worked:
-        """Have a task worked on to its end; the same arm and key are the same run.
-
-        `ConflictError` where the key has stood for another task.
-        """
+        """Have a task worked on to its end; the same arm and key are the same run."""
         order = Order(task, project_of(arm), KEY, labels=(arm.name,), limits=self.limits)
-        once = Once(key, sha256(repr((task, self.limits)).encode()).hexdigest())
-        run_id = (await self.desk.submit(order, once)).run.run_id
+        # The key says all that the run is of; where its repository lies may have changed since.
+        run_id = (await self.desk.submit(order, Once(key, key))).run.run_id
         self.wanted.runs.add(run_id)
         try:
             await self.engine.enqueue(run_id)

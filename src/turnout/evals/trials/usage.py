@@ -61,4 +61,5 @@ def _sum_of(model: str, receipts: Sequence[Receipt]) -> KindUsage:
         sum(receipt.usage.output_tokens for receipt in receipts),
         sum(receipt.usage.cache_read_input_tokens for receipt in receipts),
         Micros(sum(known)) if len(known) == len(costs) else None,
+        sum(receipt.latency_ms for receipt in receipts) / 1000,
     )

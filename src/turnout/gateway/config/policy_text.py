@@ -13,6 +13,7 @@ from turnout.core.policies import Alias, EgressPolicy, Policy, PoolRule, ToolRul
 __all__ = ["policy_table", "table_text", "toml_text", "whole_table"]
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_UNSEEN: Final = re.compile("[\x7f-\x9f\xad]")
 _MILLION: Final = 1_000_000
 _ENTRIES: Final = frozenset({"aliases", "secrets", "tasks"})
 """Tables that hold one entry a line."""
@@ -70,7 +71,7 @@ def table_text(policy: Policy) -> str:
     head = f"[policies.{_key(policy.name)}"
     lines = [
         f"[{line.removeprefix(f'{head}.')}" if line.startswith(f"{head}.") else line
-        for line in toml_text([policy]).splitlines()
+        for line in toml_text([policy]).split("\n")
         if line != f"{head}]"
     ]
     return "\n".join(lines).strip() + "\n"
@@ -167,5 +168,5 @@ def _value(value: JsonValue) -> str:
 
 
 def _quoted(text: str) -> str:
-    # JSON leaves DEL as it is, TOML does not take it.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # JSON leaves these as they are: TOML takes no DEL, and the others cannot be seen.
+    return _UNSEEN.sub(lambda one: f"\\u{ord(one[0]):04x}", json.dumps(text, ensure_ascii=False))

@@ -1,5 +1,6 @@
 """The console as one application: who is there, what they may do, and what is shown of it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -52,6 +53,8 @@ class ConsoleParts:
     """In the order of the menu; the first page of the first is where people arrive."""
     keyless: Callable[[], bool] = lambda: False
     """Whether programs of this machine may come in while there is no key."""
+    eager: bool = False
+    """Whether every template is read, beside the loop, as soon as somebody wants to sign in."""
     clock: Clock = field(default_factory=SystemClock)
     assets: Assets = field(default_factory=load_assets)
 
@@ -108,6 +111,7 @@ class _Desk:
         return self.parts.assets.answer(request.path_params["name"], request.url.query)
 
     async def ask(self, request: Request) -> Response:
+        self._warm()
         back = safe_next(request.query_params.get("next", "/"))
         return self._sign_in_page(SignIn(back, keyless=self.parts.keyless()))
 
@@ -120,6 +124,7 @@ class _Desk:
         except GatewayError as error:
             failed = SignIn(back, str(error), self.parts.keyless())
             return self._sign_in_page(failed, error.status)
+        self._warm()
         return with_session(request, session, back)
 
     async def sign_out(self, request: Request) -> Response:
@@ -171,6 +176,10 @@ class _Desk:
             return self._visit(request).page(template, failure, status=failure.status)
         except GatewayError:
             return self.templates.open_page(template, failure, failure.status)
+
+    def _warm(self) -> None:
+        if self.parts.eager:
+            asyncio.get_running_loop().run_in_executor(None, self.templates.warm)
 
     def _sign_in_page(self, view: SignIn, status: int = HTTPStatus.OK) -> Response:
         return self.templates.open_page("signin.html", view, status)

@@ -99,6 +99,11 @@ class Templates:
         """Return what a template makes of a view."""
         return self._environment.get_template(template).render(view=view, site=site)
 
+    def warm(self) -> None:
+        """Read every template, which takes some tenths of a second, so that no visitor waits."""
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
     def _answer(self, template: str, view: object, site: Site, status: int) -> Response:
         body = self.text(template, view, site)
         return Response(body, status, media_type="text/html; charset=utf-8")

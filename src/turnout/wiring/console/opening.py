@@ -52,6 +52,7 @@ class Console:
             audit=desks.audit,
             sections=(runs_section(self._run_pages()), *govern_sections(governed)),
             keyless=lambda: holders.keyless,
+            eager=True,
             clock=clock,
         )
         return build_console(parts)

@@ -68,6 +68,8 @@ class OpenGateway:
     base_url: str
     """Without `/v1`."""
     models: tuple[str, ...]
+    console: str = ""
+    """Where the pages for people are; empty: there are none."""
 
 
 @asynccontextmanager
@@ -129,7 +131,8 @@ async def open_gateway(
             app = with_console(app, more.console(desks))
         bound = await stack.enter_async_context(serve(app, host=host, port=port))
         names = (d.model for d in site.settled.catalog.deployments)
-        yield OpenGateway(bound.base_url, tuple(dict.fromkeys(names)))
+        pages = f"{bound.base_url}/console/" if more.console is not None else ""
+        yield OpenGateway(bound.base_url, tuple(dict.fromkeys(names)), pages)
 
 
 async def _desks(ground: Ground, site: Site, ring: KeyRing) -> Governing:

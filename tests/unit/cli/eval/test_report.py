@@ -93,6 +93,10 @@ def test_what_cannot_be_read_or_written_is_wrong_usage(
     assert "none.jsonl is not there." in capsys.readouterr().err
     assert run(["eval", "report", two_arms, "--html", str(tmp_path / "no" / "r.html")]) == 2
     assert "cannot be written: No such file or directory." in capsys.readouterr().err
+    kept = Path(two_arms).read_bytes()
+    assert run(["eval", "report", two_arms, "--markdown", two_arms]) == 2
+    assert "is what the report is made of." in capsys.readouterr().err
+    assert Path(two_arms).read_bytes() == kept
 
 
 def test_names_do_not_steer_the_terminal(

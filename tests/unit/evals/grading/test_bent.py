@@ -58,13 +58,30 @@ class TestMany(unittest.TestCase):
 
     def test_other(self):
         self.assertTrue(double(3))
+
+
+class Mixin:
+    def test_inherited(self):
+        assert double(1) == 2
+
+    def test_overridden(self):
+        assert double(1) == 2
+
+
+class TestLeast(Mixin, unittest.TestCase):
+    def test_overridden(self):
+        pass
 """
 WANTED = (
     *("test_plain", "test_in_a_loop[1]", "test_raises", "test_returns", "test_yields"),
     *("test_forgiving", "test_twice", "test_not_there", "TestMany::test_method"),
+    *("TestLeast::test_inherited", "TestLeast::test_overridden", "Nowhere::test_method"),
 )
 FUNCTIONS = ("test_plain_0a", "test_plain", "test_in_a_loop", "test_raises")
-METHODS = ("TestMany::test_method_0a", "TestMany::test_method")
+METHODS = (
+    *("TestMany::test_method_0a", "TestMany::test_method"),
+    *("TestLeast::test_inherited_0a", "TestLeast::test_inherited"),
+)
 
 
 class Anything:

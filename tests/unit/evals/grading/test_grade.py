@@ -308,3 +308,15 @@ async def test_without_tests_to_keep_those_that_passed_before_must_go_on() -> No
     suite = ToySuite(after={**MENDED, "tests/test_calc.py::test_a": "failed"})
     grade = await graded(ScriptedDriver(FILES), suite=suite, instance=instance)
     assert (grade.name, grade.lost) == ("unresolved", ("tests/test_calc.py::test_a",))
+
+
+async def test_names_that_hold_the_time_of_day_are_not_lost() -> None:
+    """As many others of the same test stand for them; fewer do not."""
+    instance = replace(INSTANCE, fail_to_pass=("t::new",))
+    before = {"t::new": "failed", "t::at[12:00]": "passed", "t::at[12:01]": "passed"}
+    later = {"t::new": "passed", "t::at[12:02]": "passed", "t::at[12:03]": "passed"}
+    suite = ToySuite(before=before, after=later)
+    assert (await graded(ScriptedDriver(FILES), suite=suite, instance=instance)).name == "resolved"
+    suite = ToySuite(before=before, after={**later, "t::at[12:03]": "failed"})
+    grade = await graded(ScriptedDriver(FILES), suite=suite, instance=instance)
+    assert (grade.name, grade.lost) == ("unresolved", ("t::at[12:00]", "t::at[12:01]"))

@@ -17,13 +17,14 @@ FIXED = {
     "calc.py": BUGGY["calc.py"].replace("a - b", "a + b"),
     "tests/test_calc.py": "# test_old calc.py def\n# test_add calc.py a + b\n",
 }
-_TEST = re.compile(r"^# (\w+) (\S+) (.+)$", re.MULTILINE)
+_TEST = re.compile(r"^# (\S+) (\S+) (.+)$", re.MULTILINE)
 
 
-def history(path: Path) -> TinyRepository:
+def history(path: Path, test: str = "test_add") -> TinyRepository:
     """Make a repository whose second commit is a fix with a test."""
     repository = TinyRepository(path, BUGGY)
-    repository.commit("Fix add, which subtracts (#7)\n\nIt was a typo.", FIXED)
+    fixed = {name: text.replace("test_add", test) for name, text in FIXED.items()}
+    repository.commit("Fix add, which subtracts (#7)\n\nIt was a typo.", fixed)
     return repository
 
 
@@ -34,8 +35,11 @@ class FileSuite:
     file from being collected unless `calc.py` holds TEXT.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, ended: int | None = None) -> None:
+        """With `ended` no test comes to run, and the command ends with that status."""
         self.commands: list[str] = []
+        self.timeouts: list[float] = []
+        self._ended = ended
 
     async def __call__(
         self, sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
@@ -44,6 +48,9 @@ class FileSuite:
         assert isinstance(sandbox, ScriptedSandbox)
         assert selector == ""
         self.commands.append(command)
+        self.timeouts.append(timeout)
+        if self._ended is not None:
+            return TestReport(command, self._ended, (), (), 1.0, "Killed")
         texts = {path: file.data.decode() for path, file in sandbox.files.items()}
         passed: list[str] = []
         failed: list[str] = []

@@ -83,6 +83,14 @@ async def test_facts_that_are_not_so_are_dropped(
     assert json.loads(out.dropped_path.read_text())["detail"] == says
 
 
+async def test_a_test_may_be_called_otherwise_here(tmp_path: Path) -> None:
+    """Versions of pytest name parameters differently: the row has the names of this one."""
+    repository = history(tmp_path / "calc", "test_add[p0]")
+    out, _, _ = await filled(tmp_path, repository, {"FAIL_TO_PASS": [f"{ADD}[long value]"]})
+    (instance,) = await load_instances(out.path)
+    assert instance.fail_to_pass == (f"{ADD}[p0]",)
+
+
 async def test_what_was_decided_is_not_proven_again(tmp_path: Path) -> None:
     """The same again starts no sandbox."""
     repository = history(tmp_path / "calc")

@@ -1,6 +1,7 @@
 """Mining a history, in scripted sandboxes."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from tests.unit.evals.mine.suites import BUGGY, FileSuite, history
 
 from turnout.errors import SandboxError
 from turnout.evals.instances.clone import Clone, Commit
+from turnout.evals.instances.entries import MOST_LINE
 from turnout.evals.instances.load import load_instances
 from turnout.evals.instances.mined import TestsOfFix
 from turnout.evals.mine.candidates import Candidate, Looked, Rules, look_through
@@ -112,6 +114,16 @@ async def test_the_same_again_goes_on(tmp_path: Path) -> None:
     again = Mine(path, Wish(limit=3))
     assert await again.take(candidate(1), candidate(2, 9), candidate(3)) == ["Fix 2", "Fix 1"]
     assert again.out.kept == 3
+
+
+async def test_a_row_that_nobody_could_read_is_not_written(tmp_path: Path) -> None:
+    """It is longer than what `turnout eval run` takes."""
+    mine = Mine(tmp_path / "t.jsonl", Wish())
+    found = candidate(0)
+    assert isinstance(found.found, Candidate)
+    long = replace(found.found, hints="x" * MOST_LINE)
+    assert await mine.take(replace(found, found=long)) == []
+    assert dict(mine.out.reasons) == {"odd_files": 1}
 
 
 async def test_reasons_of_commits_that_were_looked_at_are_kept(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ async def test_a_parent_has_its_tree_and_no_history(tmp_path: Path) -> None:
 async def test_messages_of_any_length_are_read(tmp_path: Path) -> None:
     """What is over the bound of one reading is read in smaller parts, or cut."""
     repository = history(tmp_path / "calc")
-    for number in range(3):
+    for number in range(2):
         long = tmp_path / "long"
         long.write_text(f"Fix {number}\n\n" + "word " * 500_000)
         repository.git("commit", "--quiet", "--allow-empty", "--file", str(long))
@@ -38,5 +38,5 @@ async def test_messages_of_any_length_are_read(tmp_path: Path) -> None:
     read: list[Commit] = []
     while page := await clone.line("HEAD", skip=len(read), count=500):
         read += page
-    assert [each.subject for each in read][:3] == ["Fix 2", "Fix 1", "Fix 0"]
-    assert len(read) == 5
+    assert [each.subject for each in read][:2] == ["Fix 1", "Fix 0"]
+    assert len(read) == 4

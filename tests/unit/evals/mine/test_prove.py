@@ -65,8 +65,10 @@ async def test_a_fix_mends_tests_and_keeps_the_others() -> None:
     )
     assert set(driver.prepared) == {BaseSpec("/srv/repo", "abc", ("attrs",), setup="make it")}
     assert len(driver.sandboxes) == 6
-    seeds = [command.split("\n")[0] for command in suite.commands]
-    assert seeds == [f"export PYTHONHASHSEED={seed}" for seed in (0, 0, 1, 1, 2, 2)]
+    assert suite.commands == [
+        f"ulimit -S -t 9 2>/dev/null\nexport PYTHONHASHSEED={seed}\npython -m pytest tests\nexit $?"
+        for seed in (0, 0, 1, 1, 2, 2)
+    ]
 
 
 async def test_a_glance_tells_what_fails_and_with_what() -> None:
@@ -138,6 +140,13 @@ async def test_a_test_that_needs_luck_is_no_part_of_a_row() -> None:
     assert found.pass_to_pass == (f"{TESTS}::test_c",)
 
 
+async def test_tests_that_use_up_their_cpu_time_are_slow() -> None:
+    """A clock that runs on while a busy machine does other things is far away."""
+    suite = FileSuite(ended=152)
+    assert await proven(FIX, suite) == Dropped("slow", "over 9 s")
+    assert suite.timeouts == [36]
+
+
 async def test_a_parent_that_cannot_be_set_up_is_left_out() -> None:
     """Unless it is the machine that cannot."""
     failing = ScriptedDriver(failure=RepositoryError("gone"))
@@ -164,4 +173,4 @@ async def test_files_that_cannot_be_collected_do_not_keep_others_from_running() 
     suite = FileSuite()
     fix = replace(FIX, hidden_tests={TESTS: "# test_a import a + b\n"})
     await proven(fix, suite)
-    assert suite.commands[1].endswith("tests --continue-on-collection-errors")
+    assert "pytest tests --continue-on-collection-errors\n" in suite.commands[1]

@@ -51,7 +51,7 @@ def test_upkeep_and_features_do_not(title: str) -> None:
     ("subject", "title"),
     [
         ("Fix #387: Handle obj=None.", "Handle obj=None"),
-        ("Handle slices (#128)", "Handle slices"),
+        ("Handle  slices\t(#128)", "Handle slices"),
         ("allow hyphen in field name. closes #86", "allow hyphen in field name"),
         ("Fixes #12", "Fixes #12"),
     ],
@@ -59,6 +59,12 @@ def test_upkeep_and_features_do_not(title: str) -> None:
 def test_numbers_of_issues_are_no_part_of_a_task(subject: str, title: str) -> None:
     """Unless nothing else is said."""
     assert title_of(commit(subject)) == title
+
+
+def test_a_title_is_no_book() -> None:
+    """It is cut; blank lines before the text of a merge are passed over."""
+    assert len(title_of(commit("Fix " + "x" * 9_000))) == 300
+    assert len(title_of(commit("Merge pull request #7", "y" * 9_000, 2))) == 300
 
 
 def test_a_merge_is_about_what_it_brings_in() -> None:

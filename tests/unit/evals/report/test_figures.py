@@ -1,5 +1,6 @@
 """From trials to figures."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tests.trials import arm_of_trials, trial
@@ -58,6 +59,13 @@ def test_tries_of_a_task_count_as_their_mean() -> None:
     arm = arm_of("m", tries)
     assert (arm.share.tasks, arm.share.rate) == (2, 0.75)
     assert (arm.flips.tasks, arm.flips.flipped) == (2, 1)
+
+
+def test_more_tries_of_the_same_tasks_make_no_cost_surer() -> None:
+    """Bounds of a mean cost are those of the tasks."""
+    once = [trial(f"t{n}", cost_micros=Micros(100 * n)) for n in range(6)]
+    thrice = [replace(each, attempt=n) for each in once for n in (1, 2, 3)]
+    assert arm_of("m", once).cost_bounds == arm_of("m", thrice).cost_bounds is not None
 
 
 def test_results_of_different_modes_are_never_mixed() -> None:

@@ -11,7 +11,7 @@ from turnout.core.tasks import Task
 from turnout.evals.grading.model import Grade
 from turnout.evals.instances.model import Instance
 from turnout.evals.trials.arms import Arm, ArmAsk
-from turnout.evals.trials.model import Trial, Unit
+from turnout.evals.trials.model import KindUsage, Trial, Unit
 from turnout.evals.trials.ports import Program, Worked
 from turnout.evals.trials.run import Given
 from turnout.runs.summary import fold
@@ -36,7 +36,8 @@ MODEL = Arm.of(ArmAsk("model:m", "model", "m"), ())
 COMMAND = Arm.of(ArmAsk("mini", "command", "true"), ())
 DIFF = b"--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"
 COMMIT = "a" * 40
-LEFT = Program(DIFF, COMMIT, "", timed_out=False, seconds=4.0, usage=(), cost=Micros(7))
+CALLS = (KindUsage("act", "m", 3, 10, 2),)
+LEFT = Program(DIFF, COMMIT, "", timed_out=False, seconds=4.0, usage=CALLS, cost=Micros(7))
 RESOLVED = Grade("resolved", "2 tests pass.", failed_before=True, seconds=2.0)
 
 

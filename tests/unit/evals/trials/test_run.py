@@ -138,7 +138,7 @@ async def test_what_a_command_left_is_graded_like_a_run():
     house = House(programs=programs)
     trial = await house.run(given_of(arm=COMMAND))
     assert (trial.grade, trial.outcome, trial.run_id) == ("resolved", "answered", None)
-    assert (trial.seconds, trial.cost_micros) == (4.0, 7)
+    assert (trial.seconds, trial.cost_micros, trial.steps) == (4.0, 7, 3)
     programs.left = replace(programs.left, ended="It took too long.", timed_out=True)
     trial = await house.run(given_of(arm=COMMAND))
     assert (trial.outcome, trial.reason, trial.grade) == ("capped", "It took too long.", "resolved")

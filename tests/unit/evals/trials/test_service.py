@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import pytest
 from tests.unit.evals.trials.parts import AUTO, MODEL
 from tests.unit.runs.durable.parts import House
 
@@ -17,7 +16,6 @@ from turnout.core.messages import SystemMessage, UserMessage
 from turnout.core.service.orders import OrderLimits
 from turnout.core.service.turns import Claimable, Standing
 from turnout.core.tasks import Task
-from turnout.errors import ConflictError
 from turnout.evals.trials.service import Nudges, ServiceRuns, Wanted, project_of
 from turnout.runs.durable.desk import Desk
 from turnout.runs.durable.engine import Pace, TaskEngine, Worker
@@ -69,13 +67,13 @@ async def test_a_key_stands_for_one_run():
 
 
 async def test_another_arm_or_key_is_another_run():
-    """Of a project of its own; a key that stood for another task is refused."""
+    """Of a project of its own; the same key stands for it wherever its repository lies now."""
     shop = Shop()
     runs = [await shop.work(), await shop.work("other"), await shop.work(arm=MODEL)]
     assert len({each.result.run_id for each in runs}) == 3
     assert project_of(AUTO) != project_of(MODEL)
-    with pytest.raises(ConflictError):
-        await shop.work(task=Task("Count to 4.", "shop", surface="files"))
+    moved = await shop.work(task=Task("Count to 3.", "elsewhere", surface="files"))
+    assert moved == runs[0]
 
 
 async def test_a_process_that_was_given_up_is_followed_by_one_that_goes_on():

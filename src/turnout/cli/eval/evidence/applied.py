@@ -11,7 +11,7 @@ from turnout.gateway.evaluations.views import (
     RouteChangeOut,
 )
 
-__all__ = ["applied_text", "preview_text", "scores_text"]
+__all__ = ["applied_text", "beside_text", "preview_text", "scores_text"]
 
 
 def scores_text(evaluation: Evaluation) -> str:
@@ -37,6 +37,17 @@ def preview_text(preview: PreviewOut) -> str:
     ]
     lines += [f"{name}: no deployment has this model, so far" for name in preview.unknown]
     return "\n".join(lines)
+
+
+def beside_text(evaluation: Evaluation, preview: PreviewOut) -> str:
+    """Return what was measured on other tasks and is ranked beside it; empty: nothing is."""
+    own = {score.subject for score in evaluation.scores}
+    return "\n".join(
+        f"{each.subject}: {each.value:.2f} of {each.samples} still counts beside it, measured on "
+        f"other tasks ({each.source})"
+        for each in preview.counting
+        if each.task == evaluation.task and each.subject not in own
+    )
 
 
 def applied_text(listed: EvaluationsOut) -> str:

@@ -8,7 +8,12 @@ from typing import TypeVar, get_args
 import click
 from pydantic import BaseModel, ValidationError
 
-from turnout.cli.eval.evidence.applied import applied_text, preview_text, scores_text
+from turnout.cli.eval.evidence.applied import (
+    applied_text,
+    beside_text,
+    preview_text,
+    scores_text,
+)
 from turnout.cli.eval.report import check_of
 from turnout.cli.options import config_option, json_option, read_settings, say_json
 from turnout.cli.runs.remote import server_option
@@ -83,10 +88,10 @@ def apply(
     """Let `optimize: quality` go by what RESULTS show of each model; without RESULTS, list.
 
     Counted is what a model did alone, in an arm of its own or one in which no other was asked, on
-    the tasks that every model was graded on; those that `turnout eval check` found unsound are left
-    out. Shown is whom requests go to before and after, under each
-    policy and for each objective. What a model was shown to solve with the tests in sight is never
-    ranked against what others solved without: the last evaluation says which of the two counts.
+    the tasks that every model was graded on; those that `turnout eval check` found unsound are
+    left out. Shown is whom requests go to before and after, under each policy and for each
+    objective. What a model was shown to solve with the tests in sight is never ranked against what
+    others solved without: the last evaluation says which of the two counts.
     """
     if undo is not None and results is not None:
         raise UsageError("RESULTS and --undo do not go together.", mend="Leave one of them out.")
@@ -205,7 +210,8 @@ def _say_applied(shown: Shown, applied: AppliedOut, *, dry_run: bool, as_json: b
         "changed": applied.changed,
         "preview": _plain(applied.preview),
     }
-    parts = [scores_text(evaluation), *shown.notes, preview_text(applied.preview), done]
+    beside = beside_text(evaluation, applied.preview)
+    parts = [scores_text(evaluation), *shown.notes, preview_text(applied.preview), beside, done]
     _say(body, parts, as_json=as_json)
 
 

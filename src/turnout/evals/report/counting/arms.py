@@ -45,7 +45,7 @@ def arm_of(name: str, trials: Sequence[Trial], lost: Sequence[Trial] = ()) -> Ar
         overhead_seconds=_median(trial.overhead_seconds for trial in graded),
         cost_micros=total,
         cost_per_task=fmean(known) if priced else None,
-        cost_bounds=mean_bounds(known) if priced else None,
+        cost_bounds=mean_bounds(_task_costs(graded)) if priced else None,
         median_cost=float(median(known)) if priced else None,
         cost_per_resolved=total / resolved if total is not None and resolved else None,
         tool_calls=sum(trial.tool_calls for trial in trials),
@@ -74,6 +74,12 @@ def spent(trial: Trial) -> Micros | None:
     """Return what a trial cost; nothing where it failed before it began."""
     unbegun = trial.grade == "infrastructure" and trial.run_id is None and not trial.usage
     return Micros(0) if trial.cost_micros is None and unbegun else trial.cost_micros
+
+
+def _task_costs(graded: Iterable[Trial]) -> list[float]:
+    """Return what each task cost in the mean of its tries."""
+    costs = [[spent(trial) or 0 for trial in tries] for tries in by_task(graded).values()]
+    return [fmean(tries) for tries in costs]
 
 
 def _share(trials: Iterable[Trial]) -> Share:

@@ -25,7 +25,8 @@ LEVEL: Final = 0.05
 """An adjusted p-value above it shows nothing."""
 
 Measure = Callable[[Trial], float | None]
-
+Tries = tuple[list[Trial], list[Trial]]
+"""Of one task under two arms."""
 
 Named = tuple[str, Sequence[Trial]]
 """An arm and its trials."""
@@ -76,9 +77,6 @@ def compare(arm: Named, reference: Named, level: float = LEVEL) -> Comparison | 
         seconds=_ratio(tasks, lambda trial: trial.seconds),
         discordant=tuple(apart),
     )
-
-
-Tries = tuple[list[Trial], list[Trial]]
 
 
 def _common(arm: Sequence[Trial], reference: Sequence[Trial]) -> Iterator[tuple[str, Tries]]:

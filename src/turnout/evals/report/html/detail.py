@@ -7,7 +7,7 @@ from typing import Final
 from turnout.core.ids import RunId
 from turnout.evals.report.counting.arms import spent
 from turnout.evals.report.html.markup import Html, element, join, text
-from turnout.evals.report.model import Section, Task, TaskResult
+from turnout.evals.report.model import ArmResult, InstanceResults, Section
 from turnout.evals.report.tables import task_grade
 from turnout.evals.report.words import plural, seconds_words, usd
 from turnout.evals.trials.model import Trial
@@ -28,19 +28,22 @@ _CHECKS: Final = {True: "yes", False: "no"}
 
 
 def anchors_of(section: Section, prefix: str) -> Mapping[str, str]:
-    """Return the ids of the tasks of a section by their names."""
-    return {task.instance_id: f"{prefix}-task-{n}" for n, task in enumerate(section.tasks, 1)}
+    """Return the ids of the tasks of a section by their names; the newest of each name."""
+    return {task.instance_id: _anchor(prefix, n) for n, task in enumerate(section.tasks)}
 
 
-def task_list(section: Section, prefix: str, link: RunLink) -> Html:
-    """Return one line for each task, which opens."""
-    anchors = anchors_of(section, prefix)
+def _anchor(prefix: str, place: int) -> str:
+    return f"{prefix}-task-{place + 1}"
+
+
+def task_list(section: Section, prefix: str, link: RunLink, heading: str) -> Html:
+    """Return one line for each task, which opens; they stand under `heading`."""
     apart = {name for each in section.comparisons for name in each.discordant}
     trials = sum(len(result.trials) for task in section.tasks for result in task.results)
-    shown = _Shown(link, min(_LINES, max(_FEWEST_LINES, _LINES_IN_ALL // max(1, trials))))
+    shown = _Shown(link, heading, min(_LINES, max(_FEWEST_LINES, _LINES_IN_ALL // max(1, trials))))
     return join(
-        _task(task, anchors[task.instance_id], task.instance_id in apart, shown)
-        for task in section.tasks
+        _task(task, _anchor(prefix, place), task.instance_id in apart, shown)
+        for place, task in enumerate(section.tasks)
     )
 
 
@@ -49,11 +52,12 @@ class _Shown:
     """How trials are shown."""
 
     link: RunLink
+    heading: str
     lines: int
     """Of each patch."""
 
 
-def _task(task: Task, anchor: str, apart: bool, shown: _Shown) -> Html:
+def _task(task: InstanceResults, anchor: str, apart: bool, shown: _Shown) -> Html:
     chips = [_chip(result) for result in task.results]
     if apart:
         chips.append(element("span", text("came out differently"), class_="apart"))
@@ -77,7 +81,7 @@ def _task(task: Task, anchor: str, apart: bool, shown: _Shown) -> Html:
     )
 
 
-def _chip(result: TaskResult) -> Html:
+def _chip(result: ArmResult) -> Html:
     good = result.tries > 0 and result.resolved == result.tries
     class_ = "good" if good else "mixed" if result.resolved else "bad" if result.tries else "lost"
     return element("span", text(f"{result.arm}: {task_grade(result)}"), class_=f"chip {class_}")
@@ -93,7 +97,7 @@ def _trial(trial: Trial, arm: str, shown: _Shown) -> Html:
         "section",
         element("h4", text(f"{heading}: {trial.grade}")),
         element("dl", *facts),
-        _patch(trial.diff, heading, shown.lines),
+        _patch(trial.diff, f"{trial.instance_id}, {heading}: {shown.heading}", shown.lines),
         class_="trial",
     )
 
@@ -135,7 +139,7 @@ def _run(run_id: RunId, link: RunLink) -> Html:
     return join([element("a", text(run_id), href=place), text(" · "), command])
 
 
-def _patch(diff: str, heading: str, most: int) -> Html:
+def _patch(diff: str, whose: str, most: int) -> Html:
     if not diff:
         return Html("")
     lines = diff.split("\n", most)
@@ -148,7 +152,7 @@ def _patch(diff: str, heading: str, most: int) -> Html:
         class_="patch",
         role="region",
         tabindex=0,
-        aria_label=f"Patch of {heading}",
+        aria_label=f"Patch of {whose}",
     )
 
 

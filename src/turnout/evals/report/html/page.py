@@ -1,6 +1,8 @@
 """A report as HTML: a page of its own, or what another page holds."""
 
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from importlib.resources import files
 
 from turnout.core.ids import RunId
@@ -25,17 +27,25 @@ _MOST_PAIRS = 4
 
 def report_html(report: Report, title: str = "Evaluation") -> str:
     """Return a whole page: no script, nothing from the network."""
+    css = f"\n{report_css()}"
     head = element(
         "head",
         element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_allowed(css)),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("title", text(title)),
-        element("style", Html(f"\n{report_css()}")),
+        element("style", Html(css)),
     )
     main = element("main", element("h1", text(title)), Html(report_body(report)))
     body = element("body", main, class_="report-page")
     return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _allowed(css: str) -> str:
+    """Return what a browser may do for the page: nothing but use this style sheet."""
+    digest = b64encode(sha256(css.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 def report_css() -> str:
@@ -63,20 +73,21 @@ def _nowhere(run_id: RunId) -> None:
 
 def _section(section: Section, prefix: str, link: RunLink) -> Iterator[Html]:
     anchors = anchors_of(section, prefix)
-    yield element("h2", text(f"Tests {section.mode}{', strict' if section.strict else ''}"))
+    heading = f"Tests {section.mode}{', strict' if section.strict else ''}"
+    yield element("h2", text(heading))
     yield element("p", text(mode_words(section)), class_="note")
     yield element(
         "ul", *(element("li", text(remark)) for remark in remarks(section)), class_="remarks"
     )
-    yield table_html(arm_table(section), anchors)
+    yield table_html(arm_table(section), anchors, heading)
     yield _facts(section)
     yield element("h3", text("Plots"))
     yield element("div", *map(figure, _plots(section, prefix)), class_="plots")
     yield element("h3", text("Figures"))
     for table in detail_tables(section):
-        yield table_html(table, anchors)
+        yield table_html(table, anchors, heading)
     yield element("h3", text("Tasks"))
-    yield task_list(section, prefix, link)
+    yield task_list(section, prefix, link, heading)
 
 
 def _plots(section: Section, prefix: str) -> Sequence[Plot]:

@@ -8,8 +8,11 @@ from turnout.evals.report.tables import Table
 __all__ = ["table_html"]
 
 
-def table_html(table: Table, anchors: Mapping[str, str]) -> Html:
-    """Return a table; a first cell that `anchors` has an id for leads to it."""
+def table_html(table: Table, anchors: Mapping[str, str], among: str) -> Html:
+    """Return a table; a first cell that `anchors` has an id for leads to it.
+
+    `among` is the heading that it stands under, which tells it from others of its name.
+    """
     heads = [
         element("th", text(head), scope="col", class_=_side(table, at))
         for at, head in enumerate(table.heads)
@@ -21,7 +24,14 @@ def table_html(table: Table, anchors: Mapping[str, str]) -> Html:
         element("thead", element("tr", *heads)),
         element("tbody", *rows),
     )
-    box = element("div", whole, class_="scroll", role="region", tabindex=0, aria_label=table.title)
+    box = element(
+        "div",
+        whole,
+        class_="scroll",
+        role="region",
+        tabindex=0,
+        aria_label=f"{table.title}: {among}",
+    )
     note = element("p", text(table.note), class_="note") if table.note else Html("")
     return join([box, note])
 

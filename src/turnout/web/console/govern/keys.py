@@ -9,10 +9,12 @@ from typing import Final
 from starlette.responses import Response
 
 from turnout.core.govern.keys import KeyLimits, KeyRecord
+from turnout.core.govern.usage import UsageFigures, UsageQuery
 from turnout.core.money import Micros, usd_to_micros
 from turnout.errors import ConflictError, TurnoutError, UsageError
 from turnout.gateway.admin.callers import admin_required
 from turnout.gateway.keys.desk import KeyDesk
+from turnout.gateway.notices.ports import UsageReader
 from turnout.web.console.govern.views.keys import ROLES, KeyLine, RoleChoice, key_line
 from turnout.web.console.sections import Change, Done, Page, Section
 from turnout.web.console.visits import Form, Visit
@@ -57,6 +59,8 @@ class KeyView:
 
     line: KeyLine
     fields: KeyFields
+    today: UsageFigures
+    """What it has used since midnight, UTC."""
     roles: Sequence[RoleChoice] = ROLES
     doubt: str = ""
     """What keeps it from every model, as far as the settings say."""
@@ -87,9 +91,11 @@ class MadeKeyView:
         return f"MadeKeyView({self.line.record.name!r})"
 
 
-def keys_section(desk: KeyDesk, doubt: Callable[[KeyRecord], Awaitable[str]]) -> Section:
+def keys_section(
+    desk: KeyDesk, usage: UsageReader, doubt: Callable[[KeyRecord], Awaitable[str]]
+) -> Section:
     """Return the pages: a key sees itself, an admin sees and changes all."""
-    pages = _Pages(desk, doubt)
+    pages = _Pages(desk, usage, doubt)
     return Section(
         "Keys",
         "/keys",
@@ -107,8 +113,11 @@ def keys_section(desk: KeyDesk, doubt: Callable[[KeyRecord], Awaitable[str]]) ->
 
 
 class _Pages:
-    def __init__(self, desk: KeyDesk, doubt: Callable[[KeyRecord], Awaitable[str]]) -> None:
+    def __init__(
+        self, desk: KeyDesk, usage: UsageReader, doubt: Callable[[KeyRecord], Awaitable[str]]
+    ) -> None:
         self._desk = desk
+        self._usage = usage
         self._doubt = doubt
 
     async def all(self, visit: Visit) -> Response:
@@ -170,7 +179,12 @@ class _Pages:
         line = key_line(record, self._desk.now())
         doubt = "" if line.state == "revoked" else await self._doubt(record)
         said = ("", "") if error is None else (error.message, error.mend)
-        return KeyView(line, fields, ROLES, doubt, *said)
+        return KeyView(line, fields, await self._today(record.name), ROLES, doubt, *said)
+
+    async def _today(self, name: str) -> UsageFigures:
+        midnight = self._desk.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        query = UsageQuery(by=("key",), since=midnight, key=name, limit=1)
+        return (await self._usage.usage(query)).total
 
 
 def _fields(form: Form) -> KeyFields:

@@ -25,9 +25,11 @@ from turnout.web.console.visits import Visit
 __all__ = [
     "AnswerView",
     "PlaygroundView",
+    "RequestView",
     "playground_section",
 ]
 
+_LONGEST_ID: Final = 100
 _SECONDS: Final = 180.0
 """That an answer is waited for: a page is not an agent."""
 
@@ -79,13 +81,28 @@ class PlaygroundView:
         return _options("not said", self.choices.kinds)
 
 
+@dataclass(frozen=True, slots=True)
+class RequestView:
+    """A request that was made, by its receipt."""
+
+    asked: str
+    """Id that is looked for; empty: none yet."""
+    receipt: Receipt | None
+    decision: DecisionView | None
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is none of that id that the visitor may see."""
+        return bool(self.asked) and self.receipt is None
+
+
 def playground_section(engine: Models, desk: PolicyDesk) -> Section:
     """Return the pages: what is sent counts on the visitor's key, as any request of it."""
     pages = _Pages(engine, desk)
     return Section(
         "Playground",
         "/playground",
-        pages=(Page("/playground", pages.form),),
+        pages=(Page("/playground", pages.form), Page("/playground/request", pages.request)),
         changes=(
             Change("/playground", "ask_model", pages.send, "member"),
             Change("/playground/explain", "explain_route", pages.explain, "viewer"),
@@ -102,6 +119,13 @@ class _Pages:
         """Show the form, with what the address fills in."""
         asked = Asked(policy=visit.query("policy"), model=visit.query("model", "auto"))
         return visit.page("govern/playground.html", await self._view(visit, asked))
+
+    async def request(self, visit: Visit) -> Response:
+        """Show what became of a request of the visitor's key, or for an admin of any."""
+        asked = visit.query("id").strip()[:_LONGEST_ID]
+        receipt = await self._engine.receipt(visit.caller, RequestId(asked)) if asked else None
+        view = RequestView(asked, receipt, _decided(receipt))
+        return visit.page("govern/request.html", view, status=404 if view.missing else 200)
 
     async def explain(self, visit: Visit) -> Done:
         """Show the decision for a request; no model is called and nothing is counted."""

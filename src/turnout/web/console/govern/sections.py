@@ -24,7 +24,7 @@ def govern_sections(parts: GovernParts) -> Sequence[Section]:
         policies_section(parts.policies, noticed.tools, clock),
         models_section(parts.models),
         connections_section(parts.connections),
-        keys_section(parts.keys, parts.doubt),
+        keys_section(parts.keys, noticed.usage, parts.doubt),
         usage_section(noticed.usage, noticed.happenings, clock),
         events_section(noticed, clock),
         evaluations_section(parts.evaluations, ResultsFolder(parts.results), clock),

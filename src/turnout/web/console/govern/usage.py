@@ -72,7 +72,7 @@ class UsageView:
     spend: Chart
     requests: Chart
     left_out: int
-    """Groups of a day and a model that are too many for the charts, the cheapest ones."""
+    """What is too much for the chart of spend: the cheapest groups of a day."""
     capped: Sequence[Happening]
     titles: dict[UsageGroup, str]
     choices: tuple[UsageGroup, ...] = get_args(UsageGroup)
@@ -95,16 +95,18 @@ class _Pages:
         fields = _fields(visit)
         query = self._query(visit, fields)
         report = await self._usage.usage(query)
-        daily = await self._usage.usage(replace(query, by=("day", "model"), limit=MOST_ROWS))
+        over_time = replace(query, by=_over_time(fields.by, query.key), limit=MOST_ROWS)
+        split = await self._usage.usage(over_time)
+        daily = await self._usage.usage(replace(query, by=("day",), limit=MOST_ROWS))
         shown = UsageView(
             fields=fields,
             by=query.by,
             tiles=tiles(report),
             lines=group_lines(report),
             groups=report.groups,
-            spend=spend_chart(query, daily),
+            spend=spend_chart(over_time, split),
             requests=requests_chart(query, daily),
-            left_out=max(0, daily.groups - len(daily.rows)),
+            left_out=max(0, split.groups - len(split.rows)),
             capped=await self._capped(query),
             titles=dict(GROUP_TITLES),
         )
@@ -124,15 +126,12 @@ class _Pages:
 
     async def _capped(self, query: UsageQuery) -> Sequence[Happening]:
         """Return the sessions and runs that a cap has stopped, newest first."""
-        found = await self._happenings.newest(
-            limit=_READ, kinds=("session.capped", "run.ended"), key=query.key, since=query.since
-        )
-        capped = [
-            each
-            for each in found
-            if (each.kind == "session.capped" or each.outcome == "capped")
-            and query.project in (None, each.project)
-        ]
+        newest, key, since = self._happenings.newest, query.key, query.since
+        sessions = await newest(limit=_READ, kinds=("session.capped",), key=key, since=since)
+        ended = await newest(limit=_READ, kinds=("run.ended",), key=key, since=since)
+        runs = [each for each in ended if each.outcome == "capped"]
+        found = sorted((*sessions, *runs), key=lambda each: each.at, reverse=True)
+        capped = [each for each in found if query.project in (None, each.project)]
         return capped[:_MOST_CAPPED]
 
 
@@ -150,6 +149,12 @@ def _fields(visit: Visit) -> UsageFields:
         key=visit.query("key").strip()[:_LONGEST],
         project=visit.query("project").strip()[:_LONGEST],
     )
+
+
+def _over_time(asked: tuple[UsageGroup, ...], key: str | None) -> tuple[UsageGroup, ...]:
+    """Return what the chart of spend is grouped by: the first that is asked for, within days."""
+    first: UsageGroup = next((name for name in asked if name != "day"), "model")
+    return ("day", *groups_of((first,), key=key))
 
 
 def _moment(text: str, now: datetime) -> datetime | None:

@@ -29,7 +29,7 @@ from turnout.core.receipts import Candidate, Receipt
 from turnout.core.runs import TestReport
 from turnout.core.tools import ToolCall, ToolResult
 
-__all__ = ["Detail", "Part", "detail_of"]
+__all__ = ["Detail", "Part", "arguments_of", "detail_of"]
 
 _LONGEST_JSON: Final = 200_000
 """Characters above which arguments are shown as they came."""
@@ -84,7 +84,7 @@ def _parts(event: Event) -> Iterable[Part]:
         case ModelCallFailed(error=error):
             return [Part("Error", error)]
         case ToolCallIntended(call=call) | ApprovalAsked(call=call):
-            return [_arguments(call)]
+            return [arguments_of(call)]
         case ToolCallDone(result=result):
             return _result(result)
         case TestsRan(report=report):
@@ -124,12 +124,12 @@ def _said(message: Message) -> Iterator[Part]:
         yield Part("Reasoning", message.reasoning)
         yield Part("Answer", message.content)
         for call in message.tool_calls:
-            yield Part(f"Asks for {call.name}", _arguments(call).text)
+            yield Part(f"Asks for {call.name}", arguments_of(call).text)
     else:
         yield Part(message.role.capitalize(), message.content)
 
 
-def _arguments(call: ToolCall) -> Part:
+def arguments_of(call: ToolCall) -> Part:
     """Return the arguments of a call, by name where they are an object, else as they came."""
     try:
         given = json.loads(call.arguments) if len(call.arguments) <= _LONGEST_JSON else None

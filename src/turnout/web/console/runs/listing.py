@@ -19,8 +19,8 @@ from turnout.web.console.visits import Visit
 
 __all__ = ["RunLine", "RunList", "Wanted", "show_list"]
 
-STATES: Final[tuple[RunState, ...]] = get_args(RunState)
-OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+_STATES: Final[tuple[RunState, ...]] = get_args(RunState)
+_OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 
 _LIMIT: Final = 50
 _LONGEST: Final = 2_000
@@ -60,8 +60,8 @@ class Wanted:
 
     def filter(self) -> RunFilter:
         """Return it as the service takes it; `UsageError` for a state or outcome of none."""
-        states = tuple(state for state in STATES if state == self.state)
-        outcomes = [outcome for outcome in OUTCOMES if outcome == self.outcome]
+        states = tuple(state for state in _STATES if state == self.state)
+        outcomes = [outcome for outcome in _OUTCOMES if outcome == self.outcome]
         if bool(states) != bool(self.state) or bool(outcomes) != bool(self.outcome):
             raise UsageError("No run is ever in that state.", mend="Choose one from the list.")
         return RunFilter(
@@ -101,8 +101,8 @@ class RunList:
     """Where those that follow are; empty where none do."""
     mark: str
     """Of what is shown: while it is the same, nothing is sent again."""
-    states: Sequence[str] = STATES
-    outcomes: Sequence[str] = OUTCOMES
+    states: Sequence[str] = _STATES
+    outcomes: Sequence[str] = _OUTCOMES
 
     @property
     def poll(self) -> str:

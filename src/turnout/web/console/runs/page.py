@@ -18,7 +18,7 @@ from turnout.core.service.orders import Head, OrderedRun
 from turnout.core.service.publications import Publication
 from turnout.errors import GatewayError, NotFoundError
 from turnout.runs.summary import RunResult
-from turnout.web.console.runs.details import detail_of
+from turnout.web.console.runs.details import arguments_of, detail_of
 from turnout.web.console.runs.parts import RunPages
 from turnout.web.console.runs.story import Story
 from turnout.web.console.runs.words import Row
@@ -85,6 +85,12 @@ class RunView:
         return f"{run.state}.{run.cancel_asked:d}.{published}.{waits}"
 
     @property
+    def asked(self) -> str:
+        """What the call that waits for a person would do, as people read it; empty for none."""
+        waits = self.run.waits_for
+        return "" if waits is None else arguments_of(waits.call).text
+
+    @property
     def live(self) -> bool:
         """Whether more will happen."""
         over = self.publication is None or self.publication.over
@@ -99,10 +105,10 @@ class RunView:
 async def show_run(pages: RunPages, visit: Visit) -> Response:
     """Show a run; of a long story its beginning and its end."""
     run, story = await _found(pages, visit)
-    rows, gap, later = story.rows, None, list[Row]()
+    rows, gap, later = list(story.rows), None, list[Row]()
     if len(rows) > _FIRST + _LAST + _AT_ONCE // 2:
         gap = Gap(_FIRST, len(rows) - _LAST)
-        rows, later = rows[:_FIRST], list(story.rows[-_LAST:])
+        rows, later = rows[:_FIRST], rows[-_LAST:]
     view = await _view(pages, run, story, rows)
     return visit.page("runs/run.html", replace(view, gap=gap, later=later))
 
@@ -158,10 +164,9 @@ async def show_raw(pages: RunPages, visit: Visit) -> Response:
 
 async def _found(pages: RunPages, visit: Visit) -> tuple[OrderedRun, Story]:
     run_id = RunId(visit.path("run_id"))
-    await pages.runs.desk.get(visit.project, run_id)
-    story = await pages.stories.of(pages.runs.desk, visit.project, run_id)
-    # Read after the story: what it tells of has happened by now.
-    return await pages.runs.desk.get(visit.project, run_id), story
+    run = await pages.runs.desk.get(visit.project, run_id)
+    # Read after that: nothing is missing in the story of a run that has ended.
+    return run, await pages.stories.of(pages.runs.desk, visit.project, run_id)
 
 
 async def _entry(pages: RunPages, visit: Visit) -> tuple[OrderedRun, Entry]:
@@ -177,6 +182,8 @@ async def _entry(pages: RunPages, visit: Visit) -> tuple[OrderedRun, Entry]:
 
 
 async def _view(pages: RunPages, run: OrderedRun, story: Story, rows: Sequence[Row]) -> RunView:
+    # Others may go on with the story from the first `await` on.
+    seen, result, shown = story.last_seq, story.result, tuple(rows)
     figures = (await pages.figures([run])).get(run.run_id, RunFigures())
     publications = await pages.runs.publications([run.run_id])
     until = run.ended_at or pages.clock.now()
@@ -184,12 +191,12 @@ async def _view(pages: RunPages, run: OrderedRun, story: Story, rows: Sequence[R
         run=run,
         figures=figures,
         publication=publications.get(run.run_id),
-        result=story.result,
-        seen=story.last_seq,
+        result=result,
+        seen=seen,
         repaired=await pages.repaired(run),
         seconds=None if run.started_at is None else (until - run.started_at).total_seconds(),
         may_push=pages.runs.repositories.may_push(run.order.task.repository),
-        rows=rows,
+        rows=shown,
     )
 
 
@@ -226,7 +233,7 @@ async def _news(
     """Return what has changed since an entry, and since a run stood so; None: nothing."""
     told = list(story.since(seen))
     view = await _view(pages, run, story, [row for row in told if row.seq > seen])
-    if story.last_seq <= seen and view.stands == stood:
+    if view.seen <= seen and view.stands == stood:
         return None
     return replace(view, changed=[row for row in told if row.seq <= seen], stood=stood)
 

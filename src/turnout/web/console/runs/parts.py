@@ -15,7 +15,7 @@ from turnout.web.runs.intake import RunParts
 
 __all__ = ["RunPages", "scope_of"]
 
-FiguresOf = Callable[[Collection[OrderedRun]], Awaitable[Mapping[RunId, RunFigures]]]
+_FiguresOf = Callable[[Collection[OrderedRun]], Awaitable[Mapping[RunId, RunFigures]]]
 
 
 async def _no_receipt(run: OrderedRun, request_id: RequestId) -> Receipt | None:
@@ -35,7 +35,7 @@ class RunPages:
     """What the API's routes work with, and what pages show beside it."""
 
     runs: RunParts
-    figures: FiguresOf
+    figures: _FiguresOf
     receipt: Callable[[OrderedRun, RequestId], Awaitable[Receipt | None]] = _no_receipt
     """Returns the receipt of a run's model call; None where there is none."""
     repaired: Callable[[OrderedRun], Awaitable[Mapping[RequestId, int]]] = _none_repaired

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from turnout.core.events import (
-    ApprovalAsked,
-    ApprovalGiven,
     Entry,
     ModelCallDone,
     ModelCallFailed,
@@ -24,8 +22,6 @@ from turnout.runs.summary import RunResult, Summary
 from turnout.web.console.runs.words import Row, call_answered, call_failed, row_of, tool_answered
 
 __all__ = ["Story"]
-
-_WAITS = (ApprovalAsked, ApprovalGiven)
 
 
 class Story:
@@ -41,8 +37,6 @@ class Story:
         self._calls: dict[str, int] = {}
         """Places of rows of model calls without an answer, by idempotency key."""
         self._tools: dict[ToolCallId, deque[int]] = {}
-        self._asked: ApprovalAsked | None = None
-        self._decided_at = 0
 
     def add(self, entry: Entry) -> None:
         """Take the next entry in; one that was taken in before is passed over."""
@@ -59,9 +53,6 @@ class Story:
                 self._answer_tool(entry, event)
             case _:
                 self._open(entry)
-        if isinstance(event, _WAITS):
-            self._asked = event if isinstance(event, ApprovalAsked) else None
-            self._decided_at = entry.seq
         if isinstance(event, RunEnded):
             self._close(entry.seq)
 
@@ -74,11 +65,6 @@ class Story:
     def rows(self) -> Sequence[Row]:
         """All rows, oldest first."""
         return self._rows
-
-    @property
-    def decided_at(self) -> int:
-        """Place of the newest entry by which a call began or ceased to wait for a person."""
-        return self._decided_at
 
     def since(self, seen: int) -> Iterator[Row]:
         """Yield the rows that an entry after `seen` has made or changed, oldest first."""

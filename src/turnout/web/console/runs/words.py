@@ -120,8 +120,6 @@ def call_answered(entry: Entry, done: ModelCallDone, row: Row | None) -> Row:
     cost = "unpriced" if routing.cost_micros is None else format_usd(routing.cost_micros)
     happened = {
         "fallback": routing.fallback,
-        "kept on this model": routing.sticky,
-        "kept warm": routing.kept_warm,
         "cut off": done.finish_reason == "length",
         "filtered": done.finish_reason == "content_filter",
     }

@@ -70,6 +70,8 @@ def test_the_page_needs_nothing_else() -> None:
     page = Page(report_html(report()))
     assert {"script", "link", "img", "iframe", "object"}.isdisjoint(tag for tag, _ in page.found)
     assert not page.all("style")
+    (policy,) = [value for value in page.all("content") if "default-src" in value]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert not any(name.startswith("on") for _, attributes in page.found for name in attributes)
     assert all(value.startswith("#") for value in page.all("href"))
     assert not re.search(r"url\(|@import|https?:", report_css())
@@ -78,12 +80,21 @@ def test_the_page_needs_nothing_else() -> None:
 def test_every_id_is_there_once_and_every_reference_leads_to_one() -> None:
     """Links, names of plots; also where two sections hold the same tasks."""
     trials = [*report().trials, *(trial(f"task-{n:02}", mode="visible") for n in range(3))]
+    trials.append(trial("task-01", instance_digest="changed meanwhile"))
     page = Page(report_html(summarise(trials)))
     ids = page.all("id")
     assert len(ids) == len(set(ids))
     named = [name for value in page.all("aria-labelledby") for name in value.split()]
     assert named
     assert {*named, *(value[1:] for value in page.all("href"))} <= set(ids)
+
+
+def test_every_region_has_a_name_of_its_own() -> None:
+    """Whoever moves from one to the next is told which it is."""
+    trials = [*report().trials, *(trial(f"task-{n:02}", mode="visible") for n in range(3))]
+    labels = Page(report_html(summarise(trials))).all("aria-label")
+    assert len(labels) > 20
+    assert len(labels) == len(set(labels))
 
 
 def test_there_are_plots_of_six_kinds_each_with_words() -> None:

@@ -98,6 +98,8 @@ class Governed:
     notices: MemoryNotices = field(default_factory=MemoryNotices)
     connections: FakeConnections = field(default_factory=FakeConnections)
     known: Mapping[str, Connection] = field(default_factory=dict)
+    serves: bool = True
+    """Whether models are served in this process."""
     results: Path = Path("/nowhere")
     """Folder with the results of evaluations."""
 
@@ -142,7 +144,7 @@ class Governed:
             policies=self.policies,
             keys=self.keys,
             noticed=Noticed(usage, self.notices, self.notices, _Audit(self)),
-            engine=self.engine,
+            engine=self.engine if self.serves else None,
             models=ModelsKnown(self._seen, self.probes, self._probed),
             connections=ConnectionsKnown(self.connections.tools, self.known),
             evaluations=self.evaluations,

@@ -67,6 +67,7 @@ def test_days_without_requests_are_columns_too() -> None:
     spend = spend_chart(query, report)
     assert [column.label for column in spend.columns] == [f"Mar 0{n}" for n in range(1, 6)]
     assert [bar.title for bar in spend.bars] == ["Mar 02: m $1.50"]
+    assert spend.title == "Spend by model over time"
     ended = requests_chart(query, report)
     assert [line.name for line in ended.lines] == ["Mar 02", "Mar 04"]
     assert ended.lines[1].values == ("0", "0", "3")

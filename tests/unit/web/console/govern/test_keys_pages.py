@@ -1,10 +1,15 @@
 """Keys in the console: shown once, changed, revoked, and seen by their holders alone."""
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
 import pytest
+from tests.samples import receipt
 from tests.unit.web.console.govern.governed import Governed
 from tests.unit.web.console.seen import words
 
 from turnout.core.govern.keys import KeyLimits
+from turnout.core.ids import RequestId
 from turnout.core.money import Micros
 
 FIELDS = {"project": "red", "policies": "team, other", "role": "member"}
@@ -80,6 +85,17 @@ async def test_a_key_is_changed_and_revoked(governed) -> None:
     did = [action for _, action, _ in governed.changes]
     assert did == ["create_key", "change_key", "revoke_key"]
     assert boss.send("/keys/nobody/revoke").status_code == 404
+
+
+def test_the_page_of_a_key_says_what_it_used_today(governed) -> None:
+    """Beside the cap on spend, if it has one; what it used before is not counted."""
+    boss = governed.person()
+    make(boss, spend_per_day="1")
+    now = datetime.now(UTC)
+    for name, at in (("r1", now), ("r2", now - timedelta(days=2))):
+        used = replace(receipt(name, key="ci"), at=at, cost_micros=Micros(250_000))
+        governed.books.receipts.receipts[RequestId(name)] = used
+    assert "Today 1 request, $0.25 of $1.00" in words(boss.get("/keys/ci"))
 
 
 def test_a_doubt_about_a_cap_is_said_with_the_key() -> None:

@@ -1,6 +1,7 @@
 """Models, the playground and connections in the console."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from tests.unit.web.console.govern.governed import HOSTILE, Governed, quality
@@ -77,6 +78,35 @@ def test_a_request_is_sent_and_its_decision_shown(governed) -> None:
     assert governed.changes == []
 
 
+def test_a_request_is_looked_up_by_its_id(governed) -> None:
+    """Its receipt and decision, for its own key and for admins; others learn nothing."""
+    boss, viewer = governed.person(), governed.person("red-viewer")
+    ask(boss, tools="rm")
+    (receipt,) = governed.books.receipts.receipts.values()
+    page = boss.get(f"/playground/request?id={receipt.request_id}")
+    said = words(page)
+    assert "Receipt ok" in said
+    assert "Tools declared rm" in said
+    assert "Candidates" in page.text
+    for id_ in (receipt.request_id, "req-0000000000000000", HOSTILE):
+        assert viewer.get("/playground/request", params={"id": id_}).status_code == 404
+    assert "<script>alert" not in viewer.get("/playground/request", params={"id": HOSTILE}).text
+    assert viewer.get("/playground/request").status_code == 200
+
+
+def test_a_receipt_of_any_size_makes_a_short_page(governed) -> None:
+    """Clients choose what tools and models are called, and how many there are."""
+    boss = governed.person()
+    ask(boss, tools=" ".join(f"t{n}" for n in range(500)))
+    (receipt,) = governed.books.receipts.receipts.values()
+    long = replace(receipt, asked_model="m" * 10**6, tools_called=("<b>" * 10**6,))
+    governed.books.receipts.receipts[receipt.request_id] = long
+    page = boss.get(f"/playground/request?id={receipt.request_id}")
+    assert "and 440 more" in words(page)
+    assert len(page.text) < 20_000
+    assert "<b>" not in page.text
+
+
 def test_a_request_is_explained_without_asking_a_model(governed) -> None:
     """Under the policy in force or a draft, and with what each figure rests on."""
     boss = governed.person()
@@ -134,6 +164,16 @@ def test_a_policy_without_models_says_why_nobody_may_serve(governed) -> None:
     answer = ask(governed.person(), "/playground/explain", draft='pool = {providers = ["q"]}')
     assert "nobody may serve it" in words(answer)
     assert "its provider is p" in words(answer)
+
+
+def test_without_models_of_its_own_a_process_has_no_playground() -> None:
+    """No page leads there."""
+    boss = Governed(own=(Policy("team"),), serves=False).person()
+    for path in ("/models", "/models/of?id=p/big", "/policies/team"):
+        page = boss.get(path)
+        assert page.status_code == 200
+        assert "playground" not in page.text
+    assert boss.get("/playground").status_code == 404
 
 
 def test_connections_show_no_secret_and_are_checked_on_demand() -> None:

@@ -44,7 +44,7 @@ def test_usage_is_added_up_with_charts_and_tables(governed) -> None:
     assert SHOWN in said
     assert "<script>alert" not in page.text
     assert page.text.count("<svg viewBox") == 2
-    assert "Spend by model over time" in said
+    assert "Spend by session and key over time" in said
     assert "style=" not in page.text
 
 
@@ -53,6 +53,8 @@ def test_usage_is_grouped_and_narrowed(governed) -> None:
     boss = governed.person()
     by_key = words(boss.get("/usage?by=key&by=call_kind&since=36h"))
     assert "By key, call kind" in by_key
+    assert "Spend by key over time" in by_key
+    assert "Spend by model over time" in words(boss.get("/usage?by=day"))
     assert "Spend $2.00" in by_key
     assert "Spend $0.25" in words(boss.get("/usage?key=red-member"))
     assert "There were no such requests." in words(boss.get("/usage?since=1h"))

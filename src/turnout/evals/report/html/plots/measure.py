@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from turnout.evals.report.counting.arms import spent
-from turnout.evals.report.model import Arm, Section, TaskResult
+from turnout.evals.report.model import Arm, ArmResult, Section
 from turnout.evals.report.stats.bootstrap import Bounds
 from turnout.evals.report.words import seconds_words, usd
 from turnout.evals.trials.model import Trial
@@ -24,7 +24,7 @@ class Measure:
     """Of one task, typically."""
     bounds: Callable[[Arm], Bounds | None]
 
-    def of_task(self, result: TaskResult | None) -> float | None:
+    def of_task(self, result: ArmResult | None) -> float | None:
         """Return the mean of the tries that could be graded; None where one is unknown."""
         tries = [each for each in result.trials if each.graded] if result else []
         known = list(_known(self.of_trial(each) for each in tries))

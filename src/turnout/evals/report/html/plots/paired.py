@@ -7,7 +7,7 @@ from turnout.evals.report.html.plots.frame import WIDTH, Entry, Plot, bottom_axi
 from turnout.evals.report.html.plots.marks import Shape, line, mark, short
 from turnout.evals.report.html.plots.measure import measure_of
 from turnout.evals.report.html.plots.scales import suited
-from turnout.evals.report.model import Comparison, Section, Task
+from turnout.evals.report.model import Comparison, InstanceResults, Section
 
 __all__ = ["paired_plot"]
 
@@ -54,7 +54,7 @@ def paired_plot(section: Section, comparison: Comparison, name: str) -> Plot | N
     return Plot(name, title, words, _BOTTOM + 40, parts, legend)
 
 
-def _who(task: Task, comparison: Comparison) -> int:
+def _who(task: InstanceResults, comparison: Comparison) -> int:
     shares = [
         (result.share or 0.0) if (result := task.of(name)) is not None else 0.0
         for name in (comparison.arm, comparison.reference)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from turnout.core.govern.revisions import PolicyRevision
-from turnout.core.govern.toolwatch import QUIET_DAYS, PolicyDay, ToolReport
+from turnout.core.govern.toolwatch import PolicyDay, ToolReport
 from turnout.core.json import JsonValue
 from turnout.core.money import format_usd
 from turnout.core.policies import Policy, ToolMode
@@ -18,7 +18,6 @@ from turnout.web.console.govern.views.words import count_text, whole_text
 
 __all__ = [
     "ChangeView",
-    "DayView",
     "DiffView",
     "PolicyLine",
     "ReportView",
@@ -100,22 +99,13 @@ class DiffView:
 
 
 @dataclass(frozen=True, slots=True)
-class DayView:
-    """One day of a report; a day without requests is there too."""
-
-    day: date
-    requests: int
-    outside: int
-
-
-@dataclass(frozen=True, slots=True)
 class ReportView:
     """How a policy's list fits what its keys declare."""
 
     report: PolicyReport
-    days: tuple[DayView, ...]
+    days: tuple[PolicyDay, ...]
+    """Every day of it; those without requests are there too."""
     quiet_days: int
-    wanted_days: int
     may_enforce: bool
 
     @property
@@ -172,7 +162,6 @@ def report_view(report: PolicyReport) -> ReportView:
         report=report,
         days=tuple(_every_day(seen)),
         quiet_days=seen.quiet_days,
-        wanted_days=QUIET_DAYS,
         may_enforce=report.mode == "dry_run" and seen.may_enforce,
     )
 
@@ -229,10 +218,9 @@ def _shown(value: JsonValue) -> str:
             return str(value)
 
 
-def _every_day(seen: ToolReport) -> Iterator[DayView]:
+def _every_day(seen: ToolReport) -> Iterator[PolicyDay]:
     known = {day.day: day for day in seen.days}
     day = seen.since
     while day <= seen.today:
-        one = known.get(day, PolicyDay(day, 0, 0))
-        yield DayView(day, one.requests, one.outside)
+        yield known.get(day, PolicyDay(day, 0, 0))
         day += timedelta(days=1)

@@ -24,7 +24,7 @@ _MOST_SERIES: Final = 6
 _DAYS_SHOWN: Final = 62
 """Days up to which each is a column; beyond them a week is one."""
 _WEEK: Final = 7
-_NOBODY: Final = "no model"
+_NONE: Final = "none"
 
 GROUP_TITLES: Final[Mapping[UsageGroup, str]] = {
     "session": "Session",
@@ -98,32 +98,33 @@ def group_lines(report: UsageReport) -> Sequence[GroupLine]:
 
 
 def spend_chart(query: UsageQuery, report: UsageReport) -> Chart:
-    """Return what the models cost over time; the report is one by day and model."""
-    spans = _spans(query, report)
-    models: dict[str, dict[date, float]] = {}
+    """Return what each group cost over time.
+
+    `report` is one by day and something else; groups that cost little are drawn as one.
+    """
+    by, spans = query.by[1:], _spans(query, report)
+    groups: dict[str, dict[date, float]] = {}
     for row in report.rows:
-        day, model = _day(row.group[0]), row.group[1] or _NOBODY
+        day, name = _day(row.group[0]), " · ".join(value or _NONE for value in row.group[1:])
         if day is not None and row.figures.cost:
-            at = models.setdefault(model, {})
+            at = groups.setdefault(name, {})
             at[day] = at.get(day, 0.0) + row.figures.cost
-    series = [Series(name, _sums(spans, values)) for name, values in models.items()]
-    kept = fold_series(series, most=_MOST_SERIES)
-    return columns_chart("Spend by model over time", _names(spans), kept, _usd)
+    series = [Series(name, _sums(spans, values)) for name, values in groups.items()]
+    title = f"Spend by {' and '.join(GROUP_TITLES[name].lower() for name in by)} over time"
+    return columns_chart(title, _names(spans), fold_series(series, most=_MOST_SERIES), _usd)
 
 
 def requests_chart(query: UsageQuery, report: UsageReport) -> Chart:
-    """Return how requests ended over time; the report is one by day, with any other grouping."""
+    """Return how requests ended over time; the report is one by day."""
     spans = _spans(query, report)
     good: dict[date, float] = {}
     wrong: dict[date, float] = {}
     left: dict[date, float] = {}
     for row in report.rows:
         day, figures = _day(row.group[0]), row.figures
-        if day is None:
-            continue
-        answered = figures.requests - figures.errors - figures.cancelled
-        for kept, count in ((good, answered), (left, figures.cancelled), (wrong, figures.errors)):
-            kept[day] = kept.get(day, 0.0) + count
+        if day is not None:
+            good[day] = figures.requests - figures.errors - figures.cancelled
+            left[day], wrong[day] = figures.cancelled, figures.errors
     series = [
         Series("answered", _sums(spans, good), "good"),
         Series("cancelled", _sums(spans, left), "dim"),

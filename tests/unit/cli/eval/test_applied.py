@@ -1,0 +1,49 @@
+"""What is said of an evaluation that is applied."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from turnout.cli.eval.evidence.applied import beside_text, preview_text, scores_text
+from turnout.core.govern.evidence import Evaluation, Score, in_force
+from turnout.gateway.evaluations.preview import Preview, RouteChange
+from turnout.gateway.evaluations.views import PreviewOut
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+OLD = Evaluation("e1", "coding", "hidden", AT, "old set", (Score("m", 3, 4), Score("n", 1, 4)))
+NEW = replace(OLD, id="e2", source="new set", scores=(Score("m", 1, 10), Score("o", 9, 10)))
+
+
+def test_the_best_model_is_told_first() -> None:
+    """With how many tasks that rests on, and what it ranks by."""
+    head, best, last = scores_text(NEW).splitlines()
+    assert head == "evaluation e2: coding, hidden tests, new set, measured 2026-01-01"
+    assert best == "  o  0.90 of 10 tasks, at least 0.60"
+    assert last.startswith("  m  0.10")
+
+
+def test_what_was_measured_on_other_tasks_is_told_where_it_is_ranked_beside() -> None:
+    """The figures of two sets say less of two models than those of one."""
+    preview = PreviewOut.of(Preview((), in_force([OLD, NEW]), (), ()))
+    assert beside_text(NEW, preview) == (
+        "n: 0.25 of 4 still counts beside it, measured on other tasks "
+        "(evaluation e1, hidden tests: old set)"
+    )
+    assert beside_text(NEW, PreviewOut.of(Preview((), in_force([NEW]), (), ()))) == ""
+
+
+def test_what_changes_is_told_with_its_reason() -> None:
+    """And what is forgotten, and what nobody deploys."""
+    routes = (
+        RouteChange("default", "quality", "coding", None, None, "Nobody is eligible."),
+        RouteChange("default", "cost", "coding", None, "p/m", "p/m: the only one."),
+    )
+    forgotten = OLD.results()[1:]
+    text = preview_text(PreviewOut.of(Preview(routes, (), forgotten, ("o",))))
+    assert text.splitlines() == [
+        "coding requests under policy default:",
+        "  quality   nobody, as before",
+        "  cost      nobody → p/m",
+        "            p/m: the only one.",
+        "n: 0.25 of 4 counts no more (evaluation e1, hidden tests: old set)",
+        "o: no deployment has this model, so far",
+    ]
