@@ -22,7 +22,7 @@ def test_a_gateway_that_cannot_write_receipts_wants_no_work(writable: bool, stat
     """Whether a worker is beside it or not."""
     nothing: Any = None
     engine: Any = WritingEngine(writable)
-    site = Site(engine, nothing, nothing, nothing, nothing, nothing)
+    site = Site(engine, nothing, nothing, nothing, nothing, nothing, nothing)
     client = TestClient(app_of(site, open_access()))
     assert client.get("/readyz").status_code == status
     assert client.get("/healthz").status_code == 200
