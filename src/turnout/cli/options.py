@@ -12,7 +12,14 @@ from turnout.errors import ConfigError
 from turnout.sandbox.repository import is_tracked
 from turnout.settings import DriverName, Settings, find_config, load_settings
 
-__all__ = ["config_option", "json_option", "read_settings", "sandbox_option", "say_json"]
+__all__ = [
+    "config_option",
+    "json_option",
+    "read_settings",
+    "repos_option",
+    "sandbox_option",
+    "say_json",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,6 +38,16 @@ def json_option(command: Command) -> Command:
     """Add `--json`."""
     return click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
+    )(command)
+
+
+def repos_option(command: Command) -> Command:
+    """Add `--repos DIR`."""
+    return click.option(
+        "--repos",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        metavar="DIR",
+        help="Folder of clones, for instances whose repo is OWNER/NAME.",
     )(command)
 
 

@@ -11,6 +11,7 @@ from turnout.cli.options import (
     config_option,
     json_option,
     read_settings,
+    repos_option,
     sandbox_option,
     say_json,
 )
@@ -68,12 +69,7 @@ class _Request:
     metavar="N",
     help="Instances that are checked at once; by default one for each core, as memory allows.",
 )
-@click.option(
-    "--repos",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="Folder of clones, for instances whose repo is OWNER/NAME.",
-)
+@repos_option
 @click.option(
     "--health",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -11,6 +11,7 @@ from turnout.cli.options import (
     config_option,
     json_option,
     read_settings,
+    repos_option,
     sandbox_option,
     say_json,
 )
@@ -56,12 +57,7 @@ class _Request:
     metavar="FILE",
     help="The instances that the results are of.",
 )
-@click.option(
-    "--repos",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="Folder of clones, for instances whose repo is OWNER/NAME.",
-)
+@repos_option
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 64),

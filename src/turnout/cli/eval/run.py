@@ -7,7 +7,13 @@ from pathlib import Path
 import click
 
 from turnout.cli.eval.work import Chosen, Request, work
-from turnout.cli.options import config_option, json_option, read_settings, sandbox_option
+from turnout.cli.options import (
+    config_option,
+    json_option,
+    read_settings,
+    repos_option,
+    sandbox_option,
+)
 from turnout.cli.policy.files import read_file
 from turnout.core.money import usd_to_micros
 from turnout.core.policies import Policy
@@ -103,12 +109,7 @@ __all__ = ["run"]
     show_default=True,
     help="What of earlier results is run again.",
 )
-@click.option(
-    "--repos",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="Folder of clones, for instances whose repo is OWNER/NAME.",
-)
+@repos_option
 @click.option(
     "--results",
     type=click.Path(path_type=Path, dir_okay=False),

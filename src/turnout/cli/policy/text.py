@@ -5,12 +5,11 @@ from typing import Final
 
 from turnout.cli.terminal import plural, safe
 from turnout.core.govern.revisions import PolicyRevision
-from turnout.core.json import JsonValue
 from turnout.core.policies import Policy
 from turnout.core.receipts import Grounds
 from turnout.gateway.config.policy_text import toml_text
 from turnout.gateway.policy.desk import Outcome, PolicyDiff
-from turnout.gateway.policy.diff import FieldChange
+from turnout.gateway.policy.diff import FieldChange, value_text
 from turnout.gateway.policy.explain import Explained
 from turnout.gateway.policy.findings import Finding
 from turnout.gateway.policy.report import PolicyReport
@@ -27,7 +26,6 @@ __all__ = [
 ]
 
 _WIDTH = 24
-_UNSET = "(not set)"
 _UNREVISED: Final = {None: "nothing", 0: "the configuration file"}
 _HOUR: Final = 3_600
 _DAY: Final = 24 * _HOUR
@@ -137,23 +135,9 @@ def _changes(changes: Sequence[FieldChange]) -> Iterator[str]:
                 f"- {text}" for text in change.removed
             ]
         else:
-            marks = [f"{_shown(change.before)} → {_shown(change.after)}"]
+            marks = [f"{value_text(change.before)} → {value_text(change.after)}"]
         yield f"  {change.field:{_WIDTH}} {marks[0]}"
         yield from (f"  {'':{_WIDTH}} {mark}" for mark in marks[1:])
-
-
-def _shown(value: JsonValue) -> str:
-    match value:
-        case None:
-            return _UNSET
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return value
-        case [*items]:
-            return ", ".join(map(_shown, items)) or "(none)"
-        case _:
-            return str(value)
 
 
 def _times(served: int, refused: int) -> str:

@@ -7,7 +7,7 @@ from turnout.core.json import JsonObject, JsonValue
 from turnout.core.policies import Alias, Policy
 from turnout.gateway.config.policy_text import whole_table
 
-__all__ = ["FieldChange", "differences"]
+__all__ = ["FieldChange", "differences", "value_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,21 @@ def differences(before: Policy, after: Policy) -> tuple[FieldChange, ...]:
     old, new = dict(_fields(before)), dict(_fields(after))
     changed = (name for name in {**old, **new} if old.get(name) != new.get(name))
     return tuple(_change(name, old.get(name), new.get(name)) for name in changed)
+
+
+def value_text(value: JsonValue) -> str:
+    """Return the value of a field as people read it; None: it was not set."""
+    match value:
+        case None:
+            return "(not set)"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return value
+        case [*items]:
+            return ", ".join(map(value_text, items)) or "(none)"
+        case _:
+            return str(value)
 
 
 def _change(name: str, before: JsonValue, after: JsonValue) -> FieldChange:

@@ -7,11 +7,10 @@ from typing import Final
 
 from turnout.core.govern.revisions import PolicyRevision
 from turnout.core.govern.toolwatch import PolicyDay, ToolReport
-from turnout.core.json import JsonValue
 from turnout.core.money import format_usd
 from turnout.core.policies import Policy, ToolMode
 from turnout.gateway.policy.desk import PolicyDiff
-from turnout.gateway.policy.diff import FieldChange
+from turnout.gateway.policy.diff import FieldChange, value_text
 from turnout.gateway.policy.report import PolicyReport
 from turnout.web.console.govern.views.charts import Chart, Series, columns_chart
 from turnout.web.console.govern.views.words import count_text, whole_text
@@ -29,7 +28,6 @@ __all__ = [
     "revision_lines",
 ]
 
-_UNSET: Final = "not set"
 _BESIDE: Final = {None: "nothing", 0: "the configuration file"}
 _MODES: Final[dict[ToolMode, str]] = {
     "any": "any tool",
@@ -197,25 +195,11 @@ def _facts(policy: Policy) -> Iterator[str]:
 def _change(change: FieldChange) -> ChangeView:
     return ChangeView(
         field=change.field,
-        before=_shown(change.before),
-        after=_shown(change.after),
+        before=value_text(change.before),
+        after=value_text(change.after),
         added=change.added,
         removed=change.removed,
     )
-
-
-def _shown(value: JsonValue) -> str:
-    match value:
-        case None:
-            return _UNSET
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return value
-        case [*items]:
-            return ", ".join(map(_shown, items)) or "none"
-        case _:
-            return str(value)
 
 
 def _every_day(seen: ToolReport) -> Iterator[PolicyDay]:
