@@ -83,6 +83,9 @@ class Judge:
 def _counts(report: TestReport) -> str:
     if report.timed_out:
         return f"timed out after {report.seconds:.0f} s"
-    if report.passed or report.failed:
-        return f"{len(report.failed)} failed, {len(report.passed)} passed"
-    return "killed" if report.exit_code is None else f"exit status {report.exit_code}"
+    ended = "killed" if report.exit_code is None else f"exit status {report.exit_code}"
+    if not (report.passed or report.failed):
+        return ended
+    counted = f"{len(report.failed)} failed, {len(report.passed)} passed"
+    # Where no test is said to fail, something else is wrong with how they ended.
+    return counted if report.failed or report.ok else f"{counted}, {ended}"
