@@ -1,9 +1,10 @@
 """Runs in a browser: ordered, watched, decided on, and looked at again."""
 
+import asyncio
 import re
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 from tests.acceptance.command import FIX, TASK
 from tests.browser.conftest import Visit
 from tests.browser.ordering import GATED, call, gated_turns, ordered
@@ -77,8 +78,9 @@ async def test_a_patch_that_waits_is_approved_by_who_may(
         await page.get_by_label("Comment").fill("Looks <b>right</b>.")
         await page.get_by_role("button", name="Approve").focus()
         await page.keyboard.press("Enter")
-        for each in (viewer.page, page):
-            await expect(each.get_by_role("heading", name=WAITS)).to_be_hidden()
+        for who, each in (("approver", page), ("viewer", viewer.page)):
+            waits = each.get_by_role("heading", name=WAITS)
+            await expect(waits, f"The page of the {who}").to_be_hidden()
             await expect(each.locator("#top").get_by_text("no tests", exact=True)).to_be_visible(
                 timeout=WORK
             )
@@ -87,6 +89,25 @@ async def test_a_patch_that_waits_is_approved_by_who_may(
         await admin.open("events/changes")
         row = admin.page.get_by_role("row", name="approve_call").filter(has_text=name)
         await expect(row).to_contain_text("operator")
+
+
+async def test_a_page_is_live_however_late_its_scripts_come(
+    console: RealConsole, visit: Visit
+) -> None:
+    """One script is of no use without the other, and the network brings them in any order."""
+    task = f"{GATED}, late scripts"
+    name = await ordered(console, task, gated_turns("It is newer."), until="approval_asked")
+
+    async def late(route: Route) -> None:
+        await asyncio.sleep(0.5)
+        await route.continue_()
+
+    async with visit("viewer") as visitor:
+        await visitor.page.route(re.compile("hx-sse"), late)
+        await visitor.open(f"runs/{name}")
+        await expect(visitor.page.get_by_role("heading", name=WAITS)).to_be_visible()
+        await call(console, "POST", f"/runs/{name}/reject", json={"note": "No."})
+        await expect(visitor.page.get_by_role("heading", name=WAITS)).to_be_hidden()
 
 
 async def test_a_page_whose_connection_breaks_misses_nothing(

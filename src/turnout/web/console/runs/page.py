@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final
+from urllib.parse import quote, unquote
 
 from starlette.responses import Response
 
@@ -129,10 +130,12 @@ async def show_more(pages: RunPages, visit: Visit) -> Response:
 async def follow(pages: RunPages, visit: Visit) -> Response:
     """Send what is new as parts of the page, as it happens, until the run has ended."""
     run_id, desk = RunId(visit.path("run_id")), pages.runs.desk
-    last = visit.request.headers.get("last-event-id")
-    seen = resumed_after(last, _number(visit, "seen") or 0)
+    place, _, told = visit.request.headers.get("last-event-id", "").strip().partition(".")
+    seen = resumed_after(place, _number(visit, "seen") or 0)
     await desk.get(visit.project, run_id)
-    news = _News(pages, visit, seen, visit.query("stood"))
+    # One that comes back was told since it was opened how the run stands.
+    stood = unquote(told) if place else visit.query("stood")
+    news = _News(pages, visit, seen, stood)
     return pages.runs.streams.sending(news.of(desk.heads(visit.project, run_id)), _still(visit))
 
 
@@ -254,10 +257,11 @@ class _News:
                 view = await _news(self.pages, run, story, self.seen, self.stood)
                 if view is not None:
                     self.seen, self.stood = view.seen, view.stands
-                    yield _event(view.seen, self.visit.page("runs/news.html", view).body)
+                    yield _event(view, self.visit.page("runs/news.html", view).body)
                     await self.pages.clock.sleep(_PAUSE)
 
 
-def _event(seq: int, body: bytes | memoryview) -> bytes:
+def _event(view: RunView, body: bytes | memoryview) -> bytes:
     lines = b"".join(b"data: " + line + b"\n" for line in bytes(body).splitlines() if line)
-    return b"id: %d\n%s\n" % (seq, lines)
+    stands = quote(view.stands, safe="", errors="replace")
+    return b"id: %d.%s\n%s\n" % (view.seen, stands.encode(), lines)

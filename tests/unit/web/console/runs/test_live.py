@@ -11,6 +11,7 @@ from tests.unit.web.console.seen import Console, Person
 from tests.unit.web.rooms import ASKED, now
 
 from turnout.core.ids import RunId
+from turnout.core.service.orders import Answer
 from turnout.gateway.server import serve
 from turnout.web.console.doors import COOKIE
 
@@ -34,19 +35,25 @@ async def following(
         yield answer
 
 
-async def news(answer: aiohttp.ClientResponse) -> tuple[int, str]:
-    """Return the place and the markup of what a page is told next."""
-    place, lines = 0, []
+async def told_next(answer: aiohttp.ClientResponse) -> tuple[str, str]:
+    """Return the id and the markup of what a page is told next."""
+    last, lines = "", []
     async with asyncio.timeout(PATIENCE):
         async for raw in answer.content:
             line = raw.decode().rstrip("\n")
             if line.startswith("id: "):
-                place = int(line[4:])
+                last = line[4:]
             elif line.startswith("data: "):
                 lines.append(line[6:])
             elif not line and lines:
-                return place, "\n".join(lines)
+                return last, "\n".join(lines)
     pytest.fail("the stream ended before it said anything")
+
+
+async def news(answer: aiohttp.ClientResponse) -> tuple[int, str]:
+    """Return the place and the markup of what a page is told next."""
+    last, told = await told_next(answer)
+    return int(last.partition(".")[0]), told
 
 
 def seen(person: Person, run_id: RunId) -> str:
@@ -102,6 +109,42 @@ async def test_a_page_is_told_that_a_call_waits() -> None:
         _, told = await news(answer)
         assert "Waits for approval" in told
         assert f'formaction="/console/runs/{run_id}/approve"' in told
+
+
+async def test_a_page_that_comes_back_is_told_that_a_call_waits_no_more() -> None:
+    """Though the run stands again as it did when the page was opened."""
+    console = Console()
+    run_id = await console.service.order()
+    run = await console.service.begun(run_id, ASKED)
+    query = seen(console.person(), run_id)
+    async with following(console, run_id, query) as answer:
+        await console.service.orders.wait(run_id, run.epoch, ASKED)
+        console.service.following.wake(run_id)
+        last, told = await told_next(answer)
+        assert "Waits for approval" in told
+    await console.service.desk.decide("red", run_id, Answer(allowed=True, by="red-approver"))
+    assert await console.service.orders.claim("w", lambda _: run_id, now())
+    async with following(console, run_id, query, last=last) as answer:
+        _, told = await news(answer)
+        assert '<div id="wait" hx-swap-oob="true">' in told
+        assert "Waits for approval" not in told
+
+
+async def test_a_page_that_comes_back_is_not_told_again_how_the_run_stands() -> None:
+    """A comment that somebody writes there meanwhile stays."""
+    console = Console()
+    run_id = await console.service.order()
+    run = await console.service.begun(run_id, ASKED)
+    query = seen(console.person(), run_id)
+    async with following(console, run_id, query) as answer:
+        await console.service.orders.wait(run_id, run.epoch, ASKED)
+        console.service.following.wake(run_id)
+        last, _ = await told_next(answer)
+    await console.service.records.append(run_id, run.epoch, step(1)[0], now())
+    async with following(console, run_id, query, last=last) as answer:
+        _, told = await told_next(answer)
+        assert 'id="e3"' in told
+        assert 'id="wait"' not in told
 
 
 async def test_a_page_is_told_the_end_and_asks_no_more() -> None:
