@@ -67,3 +67,17 @@ async def test_lines_that_the_failing_test_alone_runs_are_found(
             assert lines["src/shop/prices.py"] == {2: shared, 5: shared, 6: 1.0}
         assert await shell(sandbox, "ls -d /tmp/turnout-trace 2>/dev/null || true") == ""
         assert not (await sandbox.diff()).files
+
+
+async def test_of_a_command_that_names_a_folder_the_chosen_tests_alone_are_traced(
+    driver: BubblewrapDriver, tmp_path: Path
+) -> None:
+    """A suite of minutes would cost minutes more; a passing test elsewhere would blur the lines."""
+    other = "from shop.prices import wrong\n\ndef test_other():\n    assert wrong(1) == 1\n"
+    other += "    wrong(2)\n"
+    repository = TinyRepository(tmp_path / "source", {**FILES, "tests/test_other.py": other})
+    async with opened(driver, repository) as sandbox:
+        before = await run_tests(sandbox, "python -m pytest tests", timeout=60)
+        assert "tests/test_other.py::test_other" in before.passed
+        lines = (await trace(sandbox, "python -m pytest tests", before, 60)).lines
+    assert lines["src/shop/prices.py"][6] == 1.0

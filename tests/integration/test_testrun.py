@@ -63,6 +63,23 @@ async def test_a_selector_chooses_and_cannot_command(driver, tmp_path):
         assert await shell(sandbox, "ls marker 2>/dev/null || true") == ""
 
 
+@pytest.mark.parametrize(
+    "command", [f"{PYTEST} tests", f"{PYTEST} -o addopts= . tests -k 'not absent'"]
+)
+async def test_what_is_chosen_takes_the_place_of_the_paths_that_a_command_names(
+    driver, tmp_path, command
+):
+    """Else the whole suite would run for one test; options are kept, and all tests run without."""
+    repository = buggy_pagination(tmp_path / "source")
+    async with opened(driver, repository) as sandbox:
+        one = await run_tests(sandbox, command, selector=PAGINATION_TEST, timeout=60)
+        assert (one.passed, one.failed) == ((), (PAGINATION_TEST,))
+        few = await run_tests(sandbox, command, selector="-k last", timeout=60)
+        everything = await run_tests(sandbox, command, timeout=60)
+    assert (len(everything.passed), len(everything.failed)) == (2, 1)
+    assert 0 < len(few.passed) + len(few.failed) < 3
+
+
 HOSTILE = {
     "leaves": "import os\nos._exit(0)\n",
     "exits": "import sys\nsys.exit(0)\n",

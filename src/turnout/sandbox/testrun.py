@@ -5,7 +5,7 @@ import re
 import secrets
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
@@ -53,7 +53,9 @@ _NPM_PLACEHOLDER = "no test specified"
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
-_OPEN_REPORT = 'rm -rf -- "$1" && mkdir -m 700 -- "$1" && printf %s "$2" >"$1/key"'
+_OPEN_REPORT = (
+    'rm -rf -- "$1" && mkdir -m 700 -- "$1" && cat >"$1/chosen" && printf %s "$2" >"$1/key"'
+)
 _CLOSE_REPORT = """
 cat -- "$1"/*.jsonl 2>/dev/null
 [ -e "$1/key" ] || printf '{"key": "%s", "taken": true}\\n' "$2"
@@ -170,32 +172,37 @@ async def run_tests(
     """Run the tests with a shell command and report each test where pytest runs them.
 
     `selector` is split like a shell line would be and appended as arguments: node ids, paths or
-    options. What became of each test comes from a plugin in `/venv`, never from printed text; for
-    other runners the exit status judges. One call at a time for each sandbox.
+    options. Paths take the place of those that a command of pytest names. What became of each test
+    comes from a plugin in `/venv`, never from printed text; for other runners the exit status
+    judges. One call at a time for each sandbox.
     """
-    line = f"{command.strip()}{_arguments(command, selector)}"
+    words = _words(selector)
+    line = f"{command.strip()}{_arguments(command, words)}"
     key = secrets.token_hex(16)
-    await sandbox.run(_helper(_OPEN_REPORT, key))
+    await sandbox.run(_helper(_OPEN_REPORT, key, stdin=json.dumps(words).encode()))
     result = await sandbox.run(
         Command((), f"exec 2>&1\n{line}", timeout=timeout, head=_HEAD, tail=_TAIL)
     )
     told = await sandbox.run(_helper(_CLOSE_REPORT, key))
     lines = [told for told in _lines(told.stdout) if told.key == key]
-    return _report(line, bool(selector.strip()), result, lines)
+    return _report(line, bool(words), result, lines)
 
 
-def _helper(script: str, key: str) -> Command:
+def _helper(script: str, key: str, stdin: bytes | None = None) -> Command:
     argv = ("/bin/sh", "-c", script, "sh", FOLDER, key)
-    return Command(argv, timeout=_HELP_TIMEOUT, head=16 << 20)
+    return Command(argv, stdin=stdin, timeout=_HELP_TIMEOUT, head=16 << 20)
 
 
-def _arguments(command: str, selector: str) -> str:
-    if not selector.strip():
-        return ""
+def _words(selector: str) -> list[str]:
     try:
-        words = shlex.split(selector)
+        return shlex.split(selector)
     except ValueError:
-        words = [selector]
+        return [selector]
+
+
+def _arguments(command: str, words: Sequence[str]) -> str:
+    if not words:
+        return ""
     first = command.split()[0] if command.split() else ""
     if first == "make":
         raise ToolError(

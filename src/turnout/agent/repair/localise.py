@@ -17,7 +17,7 @@ from turnout.agent.repair.grafting.source import (
     Module,
     docstring_of,
 )
-from turnout.agent.repair.reading import Sources
+from turnout.agent.repair.reading import Sources, named_tests
 from turnout.agent.repair.showing.marks import errors_by_line
 from turnout.agent.repair.suspects import Suspects
 from turnout.agent.repair.tracing.coverage import Coverage
@@ -182,20 +182,18 @@ class _Tests:
 
 
 def _split(tests: Sequence[Module], report: TestReport) -> _Tests:
-    plain = [node.partition("[")[0] for node in report.failed]
-    names = {node.rpartition("::")[2] for node in plain if "::" in node}
     failing: list[ast.AST] = []
     others: list[ast.AST] = []
     for test in tests:
         functions = [e for e in test.definitions if isinstance(e.node, FunctionNode)]
-        told = [each.node for each in functions if each.last_name in names]
-        failing += told or [test.tree]
+        told = named_tests(test, report.failed)
+        failing += [each.node for each in told] or [test.tree]
         if told:
             failing += [e.node for e in functions if not e.last_name.startswith("test")]
             others += [
                 each.node
                 for each in functions
-                if each.last_name.startswith("test") and each.last_name not in names
+                if each.last_name.startswith("test") and each not in told
             ]
     return _Tests(tuple(failing), tuple(others))
 

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from turnout.agent.base import Brief
 from turnout.agent.repair.frames import Frame, frames
 from turnout.agent.repair.grafting.names import used_names
-from turnout.agent.repair.grafting.source import MAX_SOURCE_BYTES, Module, parse_module
+from turnout.agent.repair.grafting.source import (
+    MAX_SOURCE_BYTES,
+    Definition,
+    FunctionNode,
+    Module,
+    parse_module,
+)
 from turnout.agent.repair.plain import (
     SOURCE_SUFFIXES,
     as_text,
@@ -23,7 +29,7 @@ from turnout.agent.repair.plain import (
 from turnout.core.runs import TestReport
 from turnout.sandbox.base import Sandbox
 
-__all__ = ["Sources", "read_sources"]
+__all__ = ["Sources", "named_tests", "read_sources"]
 
 _MAX_LISTED = 5_000
 _MAX_TESTS = 8
@@ -79,6 +85,27 @@ async def read_sources(
     return Sources(
         tuple(code.modules.values()), tuple(test_modules), await read_texts(sandbox, others)
     )
+
+
+def named_tests(module: Module, failed: Sequence[str]) -> tuple[Definition, ...]:
+    """Return the functions of a test file that node ids mean, in the order of the file.
+
+    A class may inherit a test: without a function of that class, all of its name are meant.
+    """
+    functions = [each for each in module.definitions if isinstance(each.node, FunctionNode)]
+    found: set[int] = set()
+    for node in failed:
+        path, *names = node.partition("[")[0].split("::")
+        if not names or not _same_file(path, module.path):
+            continue
+        exact = [each.start for each in functions if each.name == ".".join(names)]
+        found.update(exact or [each.start for each in functions if each.last_name == names[-1]])
+    return tuple(each for each in functions if each.start in found)
+
+
+def _same_file(path: str, other: str) -> bool:
+    """Whether two paths end alike: tests may be run in a folder of the repository."""
+    return f"/{path}".endswith(f"/{other}") or f"/{other}".endswith(f"/{path}")
 
 
 def _is_python(report: TestReport, places: Sequence[Frame], tests: Iterable[str]) -> bool:

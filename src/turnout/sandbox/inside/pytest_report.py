@@ -5,6 +5,9 @@ before any code of the repository is imported and puts back at the end: a sessio
 meanwhile was started by a test, and lines that others write lack the key. Each line has it beside
 one of `{"started": …}`, `{"id": …, "outcome": …}` and `{"finished": exit status}`.
 
+Tests that were chosen by arguments, which lie in the same folder, run alone: what a command names
+beside them, such as the folder of all tests, is left out.
+
 A test that failed and is then reported as passed gives away whoever rewrites reports. So do, at
 the end, twins of a test: of the same name, bound to fail in the ways that tests do, and reported as
 passed.
@@ -28,6 +31,7 @@ __all__ = [
     "NAME",
     "PARENT",
     "Reporter",
+    "chosen_of",
     "failing",
     "kinds_for",
     "passes",
@@ -40,6 +44,7 @@ NAME = "turnout-report"
 PARENT = "/tmp"
 """Where a sandbox with walls has its temporary files, whatever a command says."""
 KEY = "key"
+CHOSEN = "chosen"
 MOST_TWINS = 2_000
 TOLD = "This copy of a test must fail."
 KINDS: tuple[type[BaseException], ...] = (
@@ -60,6 +65,16 @@ def take_key(folder: str) -> str:
     except OSError:
         return ""
     return key
+
+
+def chosen_of(folder: str, arguments: list[str]) -> list[str]:
+    """Return those of pytest's paths that were chosen; all of them where none was."""
+    try:
+        with open(os.path.join(folder, CHOSEN), encoding="utf-8") as file:
+            words = frozenset(json.load(file))
+    except (OSError, ValueError, TypeError):
+        return arguments
+    return [argument for argument in arguments if argument in words] or arguments
 
 
 def failing(kind: type[BaseException]) -> Callable[[], None]:
@@ -126,8 +141,9 @@ class Reporter:
     def _write(self, facts: dict[str, object]) -> None:
         os.write(self._descriptor, json.dumps({"key": self._key, **facts}).encode() + b"\n")
 
-    def pytest_configure(self) -> None:
-        """Tell that a session starts."""
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Tell that a session starts, and let it run what was chosen alone."""
+        config.args = chosen_of(self._folder, config.args)
         self._write({"started": os.getpid()})
 
     @pytest.hookimpl(hookwrapper=True)

@@ -55,7 +55,7 @@ class ToySuite:
     ) -> TestReport:
         """Report without running anything."""
         assert isinstance(sandbox, ScriptedSandbox)
-        self.lines.append(f"{command} {selector}")
+        self.lines.append(f"{command} {selector}".rstrip())
         self.limits.append(timeout)
         fixed = sandbox.files["calc.py"].data == b"b\n"
         outcomes = {**(self.after if fixed else self.before), **self.canaries(sandbox)}

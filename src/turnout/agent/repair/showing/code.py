@@ -16,6 +16,7 @@ from turnout.agent.repair.grafting.source import (
     parse_module,
 )
 from turnout.agent.repair.plain import as_text
+from turnout.agent.repair.reading import named_tests
 from turnout.agent.repair.showing.marks import marked
 from turnout.agent.repair.showing.windows import window
 from turnout.agent.repair.suspects import Suspects
@@ -113,18 +114,13 @@ def shown_tests(
 
     What is too long for that too is shown around the `lines` in question.
     """
-    names = {node.partition("[")[0].rpartition("::")[2] for node in failed}
     left = limit
     pieces: list[str] = []
     for module in tests:
         text = module.text(0, len(module.data))
         if len(text) > left:
-            failing = [
-                each
-                for each in module.definitions
-                if each.last_name in names and isinstance(each.node, FunctionNode)
-            ]
-            text = _windows(module, failing[:_MOST_TESTS], lines.get(module.path, ()), left)
+            failing = named_tests(module, failed)[:_MOST_TESTS]
+            text = _windows(module, failing, lines.get(module.path, ()), left)
         if text.strip():
             pieces.append(_piece(module.path, text, "python"))
             left -= len(text)

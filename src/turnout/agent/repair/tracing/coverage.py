@@ -1,5 +1,6 @@
 """Asking which lines the failing tests run, and the passing ones beside them."""
 
+import json
 import math
 import shlex
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ _MOST_BYTES = 4 << 20
 _SECONDS = 20.0
 
 _PUT = 'rm -rf -- "$1" && mkdir -m 700 -- "$1" && cat >"$1/$2.py"'
+_CHOOSE = 'cat >"$1/chosen.json"'
 _TAKE = 'cat -- "$1/trace.json"; rm -rf -- "$1"'
 
 
@@ -58,6 +60,7 @@ async def trace(sandbox: Sandbox, command: str, before: TestReport, timeout: flo
         return Coverage()
     source = files("turnout.agent.repair.tracing").joinpath("plugin.py").read_bytes()
     await sandbox.run(_shell(_PUT, stdin=source))
+    await sandbox.run(_shell(_CHOOSE, stdin=json.dumps(selected).encode()))
     choice = "" if command.split()[:1] == ["make"] else f" {shlex.join(selected)}"
     await sandbox.run(
         Command(
@@ -66,7 +69,7 @@ async def trace(sandbox: Sandbox, command: str, before: TestReport, timeout: flo
                 "PYTEST_ADDOPTS": f"-p {_PLUGIN}",
                 "PYTHONPATH": f"{BASE_ENV['PYTHONPATH']}:{_FOLDER}",
             },
-            timeout=min(timeout, _SECONDS + 10 * before.seconds),
+            timeout=min(timeout, _SECONDS + 2 * before.seconds),
         )
     )
     told = await sandbox.run(_shell(_TAKE))

@@ -20,6 +20,9 @@ import pytest
 __all__ = ["Tracer", "pytest_configure"]
 
 RESULT = "trace.json"
+CHOSEN = "chosen.json"
+"""The tests to be traced, a list; what a command names beside them, such as the folder of all
+tests, is not run."""
 MOST_LINES = 20_000
 """Lines of one test that are noted."""
 DESCRIBING = ("/_pytest/assertion/", "/_pytest/_io/", "/reprlib.py", "/pprint.py")
@@ -113,6 +116,9 @@ class Tracer:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start to trace."""
-    tracer = Tracer(Path(__file__).resolve().parent, Path.cwd().resolve())
+    """Start to trace what was chosen."""
+    folder = Path(__file__).resolve().parent
+    chosen = frozenset(json.loads((folder / CHOSEN).read_text(encoding="utf-8")))
+    config.args = [argument for argument in config.args if argument in chosen] or config.args
+    tracer = Tracer(folder, Path.cwd().resolve())
     config.pluginmanager.register(tracer, "turnout_tracer")
