@@ -191,7 +191,7 @@ class Attempt:
         if judgement.passed:
             self.solved = candidate
             return judgement
-        if judgement.progress is not None:
+        if judgement.progress is not None or judgement.cut:
             self.progress = judgement.progress
             return Judgement(False, f"{judgement.text} The candidate stays.")
         await self._restore(candidate.files)

@@ -26,7 +26,9 @@ class Judgement:
     text: str
     """One sentence for people."""
     progress: TestReport | None = None
-    """Of the whole suite, where fewer tests fail than before and none that passed."""
+    """Of the whole suite, where fewer tests fail than before and all pass that passed."""
+    cut: bool = False
+    """Whether all that failed passes, and the run's time was over before the suite had ended."""
 
 
 class Judge:
@@ -45,6 +47,7 @@ class Judge:
         self._sandbox = sandbox
         self._command = command
         self._before = frozenset(before.failed)
+        self._passed = frozenset(before.passed)
         failed = before.failed[: _MAX_SELECTED + 1]
         self._selector = shlex.join(failed) if len(failed) <= _MAX_SELECTED else ""
         usual = timeout if before.timed_out else before.seconds
@@ -53,15 +56,25 @@ class Judge:
 
     async def judge(self) -> Judgement:
         """Judge the workspace as it is now."""
-        report = await self._failing_tests()
-        if report is not None and not report.ok and not self._before & set(report.passed):
-            return Judgement(False, f"The failing tests still fail: {_counts(report)}.")
+        first = await self._failing_tests()
+        if first is not None and not first.ok and not self._before & set(first.passed):
+            return Judgement(False, f"The failing tests still fail: {_counts(first)}.")
         report = await self._run("")
         if report.ok:
             return Judgement(True, f"All tests pass: {_counts(report)}.")
-        if frozenset(report.failed) < self._before and self._before & set(report.passed):
+        if first is not None and first.ok and report.timed_out and self._deadline.left == 0:
+            told = "What failed passes; the time of the run was over before the whole suite was."
+            return Judgement(False, told, cut=True)
+        if self._is_progress(report):
             return Judgement(False, f"Fewer tests fail: {_counts(report)}.", report)
         return Judgement(False, f"The whole suite does not pass: {_counts(report)}.")
+
+    def _is_progress(self, report: TestReport) -> bool:
+        """Say so of a suite that came to its end; one cut short has not yet failed."""
+        passed = frozenset(report.passed)
+        ended = report.exit_code is not None and not report.timed_out
+        fewer = frozenset(report.failed) < self._before and self._before & passed
+        return bool(ended and fewer and self._passed <= passed)
 
     async def _failing_tests(self) -> TestReport | None:
         """Run what failed at base; None where the command cannot run single tests."""
