@@ -48,11 +48,12 @@ class LocalServer:
         *,
         threads: int | None = None,
         context: int = 8192,
+        drafting: bool = True,
         startup_timeout: float = 120.0,
         child: Sequence[str] = CHILD,
     ) -> None:
         self._path = model_path
-        self._numbers = (str(threads or default_threads()), str(context))
+        self._numbers = (str(threads or default_threads()), str(context), str(int(drafting)))
         self._startup_timeout = startup_timeout
         self._child = child
         self._exit = AsyncExitStack()

@@ -29,7 +29,7 @@ from turnout.agent.repair.plain import (
 from turnout.core.runs import TestReport
 from turnout.sandbox.base import Sandbox
 
-__all__ = ["Sources", "named_tests", "read_sources"]
+__all__ = ["Sources", "named_tests", "read_sources", "used_fixtures"]
 
 _MAX_LISTED = 5_000
 _MAX_TESTS = 8
@@ -38,6 +38,8 @@ _MAX_FOUND = 8
 
 _MAX_REPORT = 20_000
 """Characters of a report in which names are looked for."""
+
+_AUTOUSE = "autouse"
 
 _WORD = re.compile(r"`?[A-Za-z_]\w{2,60}\b")
 _CAMEL = re.compile(r"[a-z][A-Z]")
@@ -101,6 +103,30 @@ def named_tests(module: Module, failed: Sequence[str]) -> tuple[Definition, ...]
         exact = [each.start for each in functions if each.name == ".".join(names)]
         found.update(exact or [each.start for each in functions if each.last_name == names[-1]])
     return tuple(each for each in functions if each.start in found)
+
+
+def used_fixtures(module: Module, tests: Iterable[Definition]) -> tuple[Definition, ...]:
+    """Return the functions of a conftest file that tests ask for by their parameters, or get."""
+    functions = {e.name: e for e in module.definitions if isinstance(e.node, FunctionNode)}
+    asked = [name for test in tests for name in _parameters(test)]
+    asked += [name for name, each in functions.items() if _AUTOUSE in _decorators(module, each)]
+    found: set[str] = set()
+    while asked:
+        name = asked.pop()
+        if name in functions and name not in found:
+            found.add(name)
+            asked += _parameters(functions[name])
+    return tuple(each for name, each in functions.items() if name in found)
+
+
+def _parameters(each: Definition) -> list[str]:
+    node = each.node
+    arguments = node.args.args if isinstance(node, FunctionNode) else []
+    return [argument.arg for argument in arguments]
+
+
+def _decorators(module: Module, each: Definition) -> str:
+    return module.text(each.start, each.body)
 
 
 def _same_file(path: str, other: str) -> bool:

@@ -16,7 +16,7 @@ from turnout.agent.repair.grafting.source import (
     parse_module,
 )
 from turnout.agent.repair.plain import as_text
-from turnout.agent.repair.reading import named_tests
+from turnout.agent.repair.reading import named_tests, used_fixtures
 from turnout.agent.repair.showing.marks import marked
 from turnout.agent.repair.showing.windows import window
 from turnout.agent.repair.suspects import Suspects
@@ -112,15 +112,20 @@ def shown_tests(
 ) -> str:
     """Return the test files whole where they fit in `limit` characters, else what fails in them.
 
-    What is too long for that too is shown around the `lines` in question.
+    What is too long for that too is shown around the `lines` in question. Of a conftest file it is
+    the fixtures that the failing tests have.
     """
+    failing = [each for module in tests for each in named_tests(module, failed)]
     left = limit
     pieces: list[str] = []
     for module in tests:
         text = module.text(0, len(module.data))
-        if len(text) > left:
-            failing = named_tests(module, failed)[:_MOST_TESTS]
-            text = _windows(module, failing, lines.get(module.path, ()), left)
+        if failing and module.path.rpartition("/")[2] == "conftest.py":
+            fixtures = used_fixtures(module, failing)
+            text = _windows(module, fixtures, lines.get(module.path, ()), left)
+        elif len(text) > left:
+            mine = named_tests(module, failed)[:_MOST_TESTS]
+            text = _windows(module, mine, lines.get(module.path, ()), left)
         if text.strip():
             pieces.append(_piece(module.path, text, "python"))
             left -= len(text)

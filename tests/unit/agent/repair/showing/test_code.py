@@ -105,3 +105,22 @@ def test_of_a_long_test_the_lines_in_question_are_shown() -> None:
     assert "assert 9\n" not in text
     assert "test_c" not in text
     assert len(text) < 500
+
+
+def test_of_a_conftest_the_fixtures_that_failing_tests_have_are_shown() -> None:
+    """Reading what no failing test uses costs a small model seconds, and leads it astray."""
+    conftest = (
+        "import pytest\n\n\n@pytest.fixture\ndef user(name):\n    return name\n\n\n"
+        "@pytest.fixture\ndef name():\n    return 'n'\n\n\n"
+        "@pytest.fixture\ndef blog():\n    return 'b'\n\n\n"
+        "@pytest.fixture(autouse=True)\ndef clean():\n    pass\n"
+    )
+    tests = [parsed("t.py", "def test_a(user):\n    assert 0\n"), parsed("conftest.py", conftest)]
+    text = shown_tests(tests, ["t.py::test_a"], {}, 4_000)
+    assert [name for name in ("user", "name", "blog", "clean") if f"def {name}(" in text] == [
+        "user",
+        "name",
+        "clean",
+    ]
+    plain = [parsed("t.py", "def test_a():\n    assert 0\n"), parsed("conftest.py", "x = 1\n")]
+    assert "conftest" not in shown_tests(plain, ["t.py::test_a"], {}, 4_000)
