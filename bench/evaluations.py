@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
 
+from children import bound
 from turnout.evals.trials.model import Trial
 from turnout.evals.trials.store import Results, read_trials
 from turnout.store.database import open_database
@@ -84,7 +85,7 @@ class Set:
     """Set with each request for a model."""
 
     async def start(self, *options: str) -> asyncio.subprocess.Process:
-        """Start the command on the set, in a process group of its own."""
+        """Start the command on the set, in a process group of its own; it is killed with us."""
         arms = [word for arm in ARMS for word in ("--arm", arm)]
         asked = ["eval", "run", "tasks.jsonl", "--json", *arms, *options]
         environment = {
@@ -96,10 +97,7 @@ class Set:
         }
         with (self.folder / "said.txt").open("ab") as said:
             return await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "turnout",
-                *asked,
+                *bound((sys.executable, "-m", "turnout", *asked), "KILL"),
                 cwd=self.folder,
                 env=environment,
                 stdin=asyncio.subprocess.DEVNULL,

@@ -19,6 +19,7 @@ from typing import Self
 import aiohttp
 from fastapi import FastAPI
 
+from children import end_with_parent
 from frame import parse_options, percentile, report
 from turnout.core.clock import SystemClock
 from turnout.core.events import Notice, RunStarted
@@ -54,6 +55,7 @@ class _Nobody:
 
 def follow_all(urls: Sequence[str], told: Connection) -> None:
     """Follow each address; say when all are connected, and when each event came."""
+    end_with_parent()
     hold_many_connections()
     asyncio.run(_follow_all(urls, told))
 

@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
+from children import end_on_term
+
 __all__ = ["Batch", "Figures", "Options", "interleave", "parse_options", "percentile", "report"]
 
 Batch = Callable[[], Awaitable[Sequence[float]]]
@@ -41,7 +43,8 @@ class Options:
 
 
 def parse_options(question: str) -> Options:
-    """Read the two options that every bench takes."""
+    """Read the two options that every bench takes; from now on SIGTERM ends it in order."""
+    end_on_term()
     parser = argparse.ArgumentParser(description=question)
     parser.add_argument("--quick", action="store_true", help="45 seconds at most; keep no result")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")

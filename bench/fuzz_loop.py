@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Protocol, get_args
 
+from children import end_on_term
 from frame import Options, report
 from turnout.core.ids import new_run_id
 from turnout.core.runs import Outcome
@@ -146,6 +147,7 @@ async def fuzz(where: Ground, most: int) -> Counter[str]:
 
 def parsed(arguments: Sequence[str] | None = None) -> tuple[Options, str]:
     """Read the command line."""
+    end_on_term()
     parser = argparse.ArgumentParser(description="Whether the agent's loop survives any model.")
     parser.add_argument("--quick", action="store_true", help="45 seconds at most; keep no result")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")

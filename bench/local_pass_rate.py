@@ -30,6 +30,7 @@ from pathlib import Path
 import aiohttp
 
 from baselines.loops import GUIDES, Endpoint, Guide, work
+from children import bound, end_on_term
 from frame import Figures, Options, report
 from peers import free_port, running
 from tasks import load_tasks, tiny_task
@@ -140,6 +141,7 @@ class Bench:
 
 def parse() -> Wanted:
     """Read the command line."""
+    end_on_term()
     parser = argparse.ArgumentParser(description="How many bugs the local model mends.")
     parser.add_argument("--quick", action="store_true", help="45 seconds at most; keep no result")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
@@ -235,10 +237,7 @@ async def by_mini(bench: Bench, endpoint: Endpoint, instance: Instance) -> bytes
     script = Path(__file__).parent / "baselines" / "mini.py"
     command = (str(PEERS / "bin" / "python"), str(script), str(checkout))
     process = await asyncio.create_subprocess_exec(
-        *command,
-        endpoint.base_url,
-        endpoint.model,
-        str(bench.wanted.seconds),
+        *bound((*command, endpoint.base_url, endpoint.model, str(bench.wanted.seconds))),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

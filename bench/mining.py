@@ -3,8 +3,10 @@
 `--facts FILE` names the fixes (rows with `repo` and `fix_commit`), `--repos DIR` holds the clones
 and `--only OWNER/NAME` chooses among the repositories. Each is mined as `turnout eval mine` does by
 default: every commit of the main line, tests run before and after in sandboxes without network.
-What a first go has decided is kept in `--keep DIR`, so that hours of work can be done in several
-goes. Without `--facts` it is a history of three commits, one of them a fix.
+Where the facts of a repository say what its tests need (`python_requirements`), that is given as a
+user would with `--requirement`; what each commit declares is installed elsewhere, and everywhere
+with `--declared`. What a first go has decided is kept in `--keep DIR`, so that hours of work can be
+done in several goes. Without `--facts` it is a history of three commits, one of them a fix.
 """
 
 import argparse
@@ -19,9 +21,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from children import end_on_term
 from frame import Figures, Options, report
 from turnout.evals.instances.clone import Clone, find_clone
-from turnout.evals.mine.candidates import Rules, look_through
+from turnout.evals.mine.candidates import Candidate, Rules, look_through
 from turnout.evals.mine.mining import Miner, Told, Wish
 from turnout.evals.mine.output import MinedFile
 from turnout.evals.mine.parents import Parents
@@ -47,6 +50,28 @@ class Wanted:
     keep: Path | None
     jobs: int
     recent: bool
+    declared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """Prints what is kept, and keeps why the rest was left out."""
+
+    reasons: dict[str, str]
+    """By commit."""
+
+    def began(self, candidate: Candidate) -> None:
+        """Say nothing of a candidate that is tried."""
+
+    def ended(self) -> None:
+        """Nor of one that is tried no more."""
+
+    def tell(self, told: Told) -> None:
+        """Take note of a commit that was decided."""
+        if isinstance(told.verdict, Dropped):
+            self.reasons[told.commit] = f"{told.verdict.reason} {told.verdict.detail}".strip()
+        else:
+            print(f"kept {told.commit[:10]} {told.title}", flush=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +79,8 @@ class Mined:
     """What mining one repository found."""
 
     repo: str
+    requirements: tuple[str, ...] | None
+    """What was given for its tests; None: what each commit declares."""
     rows: int
     """All that it kept."""
     found: int
@@ -68,6 +95,7 @@ class Mined:
 
 def parse() -> Wanted:
     """Read the command line."""
+    end_on_term()
     parser = argparse.ArgumentParser(description="How many known fixes mining finds again.")
     parser.add_argument("--quick", action="store_true", help="45 seconds at most; keep no result")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
@@ -79,6 +107,9 @@ def parse() -> Wanted:
     parser.add_argument(
         "--recent", action="store_true", help="no commits before the oldest known fix of each"
     )
+    parser.add_argument(
+        "--declared", action="store_true", help="only what each commit declares is installed"
+    )
     found = parser.parse_args()
     return Wanted(
         Options(found.quick, found.json),
@@ -88,6 +119,7 @@ def parse() -> Wanted:
         found.keep,
         found.jobs,
         found.recent,
+        found.declared,
     )
 
 
@@ -97,12 +129,6 @@ async def mine_one(
     """Mine one repository and compare what is found with what is known."""
     reasons = {each["commit"]: each["reason"] for each in read(out.dropped_path)}
 
-    def tell(told: Told) -> None:
-        if isinstance(told.verdict, Dropped):
-            reasons[told.commit] = f"{told.verdict.reason} {told.verdict.detail}".strip()
-        else:
-            print(f"kept {told.commit[:10]} {told.title}", flush=True)
-
     started = None if out.commits else time.monotonic()
     since = _day_before(min(row["created_at"] for row in facts)) if wanted.recent else ""
     start = await clone.commit_of("HEAD")
@@ -111,8 +137,9 @@ async def mine_one(
         prover = Prover(driver, settings.limits, seconds=300.0)
         parents = Parents(settings.home / "mined" / f"{short_hash(clone.path)}.git", clone)
         await parents.begin()
-        about, wish = About(repo, clone.path, licence), Wish(jobs=wanted.jobs)
-        miner = Miner(prover, about, out, wish, tell, parents=parents)
+        needs = needed(wanted, facts)
+        about, wish = About(repo, clone.path, licence, needs), Wish(jobs=wanted.jobs)
+        miner = Miner(prover, about, out, wish, Watching(reasons), parents=parents)
         rules = Rules(tests=settings.test_paths)
         await miner.mine(look_through(clone, start, rules, since=since, known=out.commits))
     missed = [row for row in facts if row["fix_commit"] not in out.fixes]
@@ -123,6 +150,7 @@ async def mine_one(
         print(f"undecided {each}", flush=True)
     return Mined(
         repo,
+        needs,
         out.kept,
         len(facts) - len(missed),
         len(facts),
@@ -130,6 +158,12 @@ async def mine_one(
         tuple(f"{row['fix_commit'][:10]}: {reasons.get(row['fix_commit'], '?')}" for row in missed),
         None if started is None else time.monotonic() - started,
     )
+
+
+def needed(wanted: Wanted, facts: Sequence[Row]) -> tuple[str, ...] | None:
+    """Return what the tests of a repository need, as its facts say; None: they say nothing."""
+    named = [each for row in facts for each in row.get("python_requirements") or ()]
+    return None if wanted.declared else tuple(dict.fromkeys(named)) or None
 
 
 def _day_before(at: str) -> str:
@@ -188,7 +222,9 @@ async def main() -> None:
             if place is None or (wanted.only and repo not in wanted.only):
                 continue
             own = [row for row in facts if row["repo"] == repo]
-            out = MinedFile(keep / f"{repo.replace('/', '__')}.jsonl", asked="bench")
+            # What was dropped without them is looked at again.
+            asked = " ".join(("bench", *(needed(wanted, own) or ())))
+            out = MinedFile(keep / f"{repo.replace('/', '__')}.jsonl", asked=asked)
             clone = await Clone.open(str(place))
             done.append(await mine_one(wanted, settings, clone, out, own))
             print(done[-1], flush=True)
@@ -210,6 +246,11 @@ async def main() -> None:
         facts={
             "repositories": " ".join(each.repo for each in done),
             "jobs": wanted.jobs,
+            "requirements": "; ".join(
+                f"{each.repo}: {', '.join(each.requirements)}"
+                for each in done
+                if each.requirements is not None
+            ),
             "commits": "since the oldest known fix" if wanted.recent else "all",
         },
     )

@@ -2,19 +2,25 @@
 
 import asyncio
 import json
+import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
 
+from children import bound
+
 __all__ = ["Target", "free_port", "litellm", "portkey", "running"]
 
 _LOOKS, _BETWEEN_LOOKS = 300, 0.2
+_ENDING = 10.0
+"""Seconds that a server has to end by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +92,34 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def running(command: Sequence[str], port: int) -> AsyncIterator[None]:
-    """Run a server until the block ends, entered once it answers on its port."""
+    """Run a server until the block ends, entered once it answers on its port.
+
+    It ends with us, too, and with it what it has started in its process group.
+    """
     quiet = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(*command, stdout=quiet, stderr=quiet)
+    process = await asyncio.create_subprocess_exec(
+        *bound(command), stdout=quiet, stderr=quiet, start_new_session=True
+    )
     try:
         await _wait_until_up(port)
         yield
     finally:
+        await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a server, by force where it takes long, and all that is left of its group."""
+    if process.returncode is None:
         process.terminate()
+    try:
+        async with asyncio.timeout(_ENDING):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
         await process.wait()
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 async def _wait_until_up(port: int) -> None:

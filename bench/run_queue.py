@@ -22,6 +22,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
+from children import bound
 from frame import Figures, Options, parse_options, percentile, report
 from turnout.runs.durable import engine, turns
 from turnout.store.database import open_database
@@ -77,7 +78,7 @@ class Process:
 async def process(queue: Queue, what: str, name: str) -> AsyncIterator[Process]:
     """Run one until the block ends."""
     pipe = asyncio.subprocess.PIPE
-    argv = [*queue.command, what, queue.url, name]
+    argv = bound([*queue.command, what, queue.url, name], "KILL")
     started = Process(name, await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe))
     started.reading = asyncio.create_task(started.hear())
     try:

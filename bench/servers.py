@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from children import end_with_parent
 from turnout.core.clock import SystemClock
 from turnout.core.govern.keys import KeyEntry, KeyLimits, KeyRecord
 from turnout.gateway.keys.ring import digest_of
@@ -213,6 +214,7 @@ async def gateway(port: int, ready: Connection) -> None:
 
 
 def _play(role: Role, port: int, ready: Connection) -> None:
+    end_with_parent()
     uvloop.run(role(port, ready))
 
 

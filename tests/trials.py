@@ -7,10 +7,18 @@ from typing import Any
 
 from turnout.core.ids import RunId
 from turnout.core.money import Micros
+from turnout.evals.conditions.model import (
+    ArmUnder,
+    Conditions,
+    Limits,
+    Machine,
+    ModelUsed,
+    TaskSet,
+)
 from turnout.evals.grading.model import GradeName
 from turnout.evals.trials.model import KindUsage, Trial
 
-__all__ = ["arm_of_trials", "trial"]
+__all__ = ["arm_of_trials", "conditions_of", "trial"]
 
 
 def trial(name: str, grade: GradeName = "resolved", **fields: Any) -> Trial:
@@ -55,3 +63,28 @@ def arm_of_trials(arm: str, grades: Sequence[GradeName], *, cost: int = 1_000) -
         )
         for place, grade in enumerate(grades)
     ]
+
+
+def conditions_of(**fields: Any) -> Conditions:
+    """Make what a command ran under; `fields` are those of `Conditions`, as for `trial`."""
+    usual = Conditions(
+        at=datetime(2026, 3, 1, tzinfo=UTC),
+        harness="1.2",
+        tasks=TaskSet("tasks.jsonl", tuple((f"task-{n:02}", f"row-task-{n:02}") for n in range(4))),
+        mode="hidden",
+        strict=False,
+        repeats=1,
+        surface="guide",
+        arms=(
+            ArmUnder("auto", "digest-auto", "auto", "default", 3, "p0licy"),
+            ArmUnder("model:big", "digest-model:big", "model:big", "default", 3, "p0licy"),
+        ),
+        models=(
+            ModelUsed("own/big", "big", "loop", "1", "2.5"),
+            ModelUsed("local/small", "small", "repair", "0", "0", "small-q4_k_m.gguf", "ab" * 32),
+        ),
+        machine=Machine(2, "A CPU", 8_192, "Linux 6.1 x86_64", "3.11.2", "bubblewrap"),
+        limits=Limits(120.0, Micros(2_000_000), 1.5, 2, 1, 300.0),
+        seeds={"hashes": "0"},
+    )
+    return replace(usual, **fields)

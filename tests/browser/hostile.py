@@ -9,8 +9,10 @@ __all__ = ["BIDI", "NAMES", "TASK", "TURNS", "UNSEEN", "WIDE"]
 
 UNSEEN: Final = (
     "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c\u200b\x1b\x07"
+    "\u200c\u200d\u034f\u2800\u17b4\u180b\ufe0e\U0001d173\U000e0101\U000e01ef\ue000\u3164"
 )
-"""Characters that turn the direction of writing, have no width, or steer a terminal."""
+"""Characters that turn the direction of writing, have no width or look, carry what nobody sees, or
+steer a terminal."""
 BIDI: Final = "safe\u202e\u2066gnp.exe\u2069\u2066"
 _MARKUP: Final = (
     "<script>globalThis.within = 1; alert('script')</script>",
@@ -24,7 +26,7 @@ _MARKUP: Final = (
     "{{ 7 * 7 }} {% raw %} ${7*7} <!-- ]]>",
     "[click](javascript:alert('markdown')) ![](http://elsewhere.example.org/a.png)",
 )
-_ALL: Final = "\n".join((*_MARKUP, BIDI, "\x1b[31mred\x1b[0m\x07"))
+_ALL: Final = "\n".join((*_MARKUP, BIDI, f"u{UNSEEN}v", "\x1b[31mred\x1b[0m\x07"))
 WIDE: Final = 1_000_000
 """Characters of one line, and combining marks on one letter."""
 NAMES: Final = (

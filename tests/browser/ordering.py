@@ -11,7 +11,7 @@ from turnout.testing.turns import Call, Turn
 
 __all__ = ["GATED", "call", "gated_turns", "happened", "ordered"]
 
-_SECONDS: Final = 60.0
+_SECONDS: Final = 180.0
 GATED: Final = "Write new into the gated file"
 _DIFF: Final = "--- a/gated.txt\n+++ b/gated.txt\n@@ -1 +1 @@\n-old\n+new\n"
 
@@ -48,7 +48,7 @@ async def ordered(
 
 
 async def happened(console: RealConsole, name: str, event: str) -> None:
-    """Wait until an event is on the record of a run; a minute is an error."""
+    """Wait until an event is on the record of a run; three minutes are an error."""
     headers = {"authorization": f"Bearer {console.keys['viewer']}"}
     wanted, seen = f"event: {event}\n".encode(), b""
     async with (

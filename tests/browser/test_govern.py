@@ -58,6 +58,36 @@ async def test_a_policy_is_changed_and_compared_and_taken_back(
     assert shown["policy"]["objective"] == "cost"
 
 
+async def test_two_who_edit_a_policy_at_once_find_the_way_on(
+    console: RealConsole, visit: Visit
+) -> None:
+    """Whoever comes second keeps what was written, sees both changes and saves on top of them."""
+    await call(console, "PUT", "/policies/both", "admin", json={"policy": {"objective": "cost"}})
+    async with visit("admin") as first, visit("admin", width=PHONE) as second:
+        for visitor in (first, second):
+            await visitor.open("policies/both/edit")
+        await first.page.get_by_label("Policy", exact=True).fill('objective = "latency"')
+        await first.page.get_by_role("button", name="Save").click()
+        await expect(first.page.get_by_role("heading", level=1)).to_have_text("Policy both")
+        page, draft = second.page, 'objective = "quality"\n# mine'
+        text = page.get_by_label("Policy", exact=True)
+        await text.fill(draft)
+        await page.get_by_role("button", name="Save", exact=True).click()
+        conflict = page.get_by_role("alert").filter(has_text="Somebody else saved revision 2")
+        await expect(conflict).to_be_visible()
+        await expect(text).to_have_value(draft)
+        rows = conflict.get_by_role("row", name="objective")
+        await expect(rows.nth(0)).to_contain_text("cost")
+        await expect(rows.nth(0)).to_contain_text("latency")
+        await expect(rows.nth(1)).to_contain_text("quality")
+        over = page.get_by_role("button", name="Save on top of revision 2")
+        await expect(over).to_be_focused()
+        await over.press("Enter")
+        await expect(page.get_by_role("heading", name="Revision 3, in force")).to_be_visible()
+    shown = await call(console, "GET", "/policies/both", "admin")
+    assert shown["policy"]["objective"] == "quality"
+
+
 async def test_a_quiet_dry_run_is_enforced_with_one_click(
     console: RealConsole, visit: Visit
 ) -> None:

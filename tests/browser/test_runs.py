@@ -4,7 +4,7 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import Browser, Route, expect
+from playwright.async_api import Browser, Locator, Route, expect
 from tests.acceptance.command import FIX, TASK
 from tests.browser.conftest import Visit
 from tests.browser.ordering import GATED, call, gated_turns, ordered
@@ -63,6 +63,15 @@ async def test_somebody_orders_a_run_and_watches_it_finish(
         assert await page.locator("#rows > li .title").all_inner_texts() == story
 
 
+async def _on_screen(line: Locator) -> bool:
+    """Return whether all of a line is within the width of the window."""
+    await line.scroll_into_view_if_needed()
+    box, size = await line.bounding_box(), line.page.viewport_size
+    assert box is not None
+    assert size is not None
+    return box["x"] >= 0 and box["x"] + box["width"] <= size["width"]
+
+
 async def test_a_patch_that_waits_is_approved_by_who_may(
     console: RealConsole, visit: Visit
 ) -> None:
@@ -74,7 +83,12 @@ async def test_a_patch_that_waits_is_approved_by_who_may(
         await expect(viewer.page.get_by_role("heading", name=WAITS)).to_be_visible()
         assert await viewer.page.get_by_role("button").all_inner_texts() == ["Sign out"]
         page = operator.page
-        await expect(page.locator("#wait pre")).to_contain_text("@@ -1 +1 @@\n-old\n+new")
+        asked = page.locator("#wait")
+        await expect(asked).to_contain_text("gated.txt")
+        await expect(asked).to_contain_text("by operator, project shop")
+        for line, side in (("−old", "deleted"), ("+new", "added")):
+            await expect(asked.locator(f"tr.{side} .line")).to_have_text(line)
+            assert await _on_screen(asked.locator(f"tr.{side} .line"))
         await page.get_by_label("Comment").fill("Looks <b>right</b>.")
         await page.get_by_role("button", name="Approve").focus()
         await page.keyboard.press("Enter")
@@ -85,6 +99,9 @@ async def test_a_patch_that_waits_is_approved_by_who_may(
                 timeout=WORK
             )
             await expect(each.locator("#diff .line.added")).to_have_text("+new")
+            # On a telephone, too, where there is no room for two sides.
+            for side in ("added", "deleted"):
+                assert await _on_screen(each.locator(f"#diff .line.{side}")), (who, side)
     async with visit("admin") as admin:
         await admin.open("events/changes")
         row = admin.page.get_by_role("row", name="approve_call").filter(has_text=name)

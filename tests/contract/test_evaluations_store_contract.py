@@ -14,6 +14,7 @@ from turnout.testing.memory.evaluations import MemoryEvaluationsStore
 
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FIRST = Evaluation("first", "coding", "hidden", AT, STRANGE, (Score(STRANGE, 3, 4),), "ann", AT)
+FIRST = replace(FIRST, tasks="the set")
 SECOND = replace(FIRST, id="second", scores=(Score(STRANGE, 1, 4), Score("n", 2, 4)))
 
 
@@ -38,6 +39,8 @@ async def test_what_is_applied_twice_is_applied_once(store):
     assert await store.apply(FIRST)
     assert not await store.apply(replace(FIRST, author="bob"))
     assert list(await store.applied()) == [FIRST]
+    assert await store.apply(replace(FIRST, beside=True))
+    assert list(await store.applied()) == [replace(FIRST, beside=True)]
 
 
 async def test_what_is_taken_back_is_gone(store):

@@ -9,7 +9,7 @@ from tests.samples import ENDED, NOON, STARTED, STRANGE
 
 from turnout.core.events import ApprovalAsked, ApprovalGiven, Notice
 from turnout.core.secrecy.redactor import Redactor
-from turnout.core.service.orders import Answer, Once, Order, OrderLimits, RunFilter
+from turnout.core.service.orders import Answer, Later, Once, Order, OrderLimits, RunFilter
 from turnout.core.tasks import Task
 from turnout.core.tools import ToolCall
 from turnout.errors import ConflictError, FullError, NotFoundError, StaleEpochError, StoreError
@@ -111,6 +111,7 @@ async def test_runs_are_listed_newest_first_in_pages(orders):
         (RunFilter(repository="/repo-1"), ["run-1"]),
         (RunFilter(states=("running", "ended")), []),
         (RunFilter(outcome="failed"), []),
+        (RunFilter(verdict="resolved"), []),
     ):
         page = await orders.page("red", wanted, before=None, limit=9)
         assert [run.run_id for run in page.runs] == found
@@ -223,17 +224,33 @@ async def test_cancelling_ends_at_once_what_nobody_works_on(stores):
     fresh = await orders.cancel("red", "run-0", LATER)
     assert (fresh.state, fresh.outcome, fresh.ended_at) == ("ended", "cancelled", LATER)
     run = await begun(stores)
-    asked = await orders.cancel("red", "run-1", LATER)
+    asked = await orders.cancel("red", "run-1", LATER, "ann")
     assert (asked.state, asked.cancel_asked) == ("running", True)
+    assert asked.order.later.cancelled_by == "ann"
     assert await orders.asked_to_cancel("w1") == ("run-1",)
     assert await orders.asked_to_cancel("w2") == ()
-    await orders.wait("run-1", run.epoch, ASKED)
-    ended = await orders.cancel("red", "run-1", LATER)
+    await orders.release("run-1", run.epoch)
+    ended = await orders.cancel("red", "run-1", LATER, "bob")
     assert (ended.state, ended.outcome) == ("ended", "cancelled")
+    assert ended.order.later.cancelled_by == "ann"
     assert (await records.entries("run-1"))[-1].event.outcome == "cancelled"
     assert await orders.cancel("red", "run-1", LATER) == ended
     with pytest.raises(StoreError):
         await records.append("run-0", 0, STARTED, LATER)
+
+
+async def test_a_run_that_was_cancelled_waits_for_nobody(stores):
+    """The wish came while its worker went to ask a person: the next one ends it."""
+    orders, _ = stores
+    run = await begun(stores)
+    await orders.cancel("red", "run-1", LATER, "ann")
+    await orders.wait("run-1", run.epoch, ASKED)
+    queued = await orders.get("red", "run-1")
+    assert (queued.state, queued.waits_for, queued.cancel_asked) == ("queued", None, True)
+    with pytest.raises(ConflictError):
+        await orders.answer("red", "run-1", Answer(True, "me"), LATER)
+    again = await orders.claim("w2", first, LATER)
+    assert again.run_id == "run-1"
 
 
 async def test_runs_are_found_by_words_of_their_task(orders):
@@ -250,10 +267,30 @@ async def test_runs_are_found_by_words_of_their_task(orders):
         return [run.run_id for run in page.runs]
 
     assert await found("parser") == await found("the PARS") == ["run-1"]
+    assert await found("parser mend") == await found(" the\tmend the ") == ["run-1"]
+    assert await found("parser 100%") == []
     assert await found("%") == await found("a\\b") == await found("b_c") == ["run-2"]
     assert await found("x-") == ["x-3"]
     assert await found("_") == ["run-2"]
     assert await found("") == ["x-3", "run-2", "run-1"]
+
+
+async def test_runs_are_found_by_what_people_copy_of_their_ids(orders):
+    """Whole, as a branch, without what all begin with, or the end of it; no word means a middle."""
+    for run_id in ("run-842f3ae185e4", "run-cc936c6e5bfd"):
+        await orders.submit(run_id, replace(ORDER, task=Task("Mend it", "/repo")), NOON)
+
+    async def found(words):
+        page = await orders.page("red", RunFilter(words=words), before=None, limit=9)
+        return [run.run_id for run in page.runs]
+
+    for said in ("run-842f3ae185e4", "RUN-842F", "842f", "842f3ae185e4", "85e4", "mend 842f"):
+        assert await found(said) == ["run-842f3ae185e4"], said
+    assert await found("turnout/run-cc936c6e5bfd") == ["run-cc936c6e5bfd"]
+    for nothing in ("3ae1", "e4", "cc9", "842f cc93"):
+        assert await found(nothing) == [], nothing
+    assert await found(" ".join(["mend"] * 1_000)) == []
+    assert len(await found(" ".join(["mend"] * 32))) == 2
 
 
 async def test_a_diff_may_be_published_later(stores):
@@ -266,7 +303,8 @@ async def test_a_diff_may_be_published_later(stores):
     with pytest.raises(NotFoundError):
         await orders.publish("blue", "run-1", "branch", LATER)
     asked = await orders.publish("red", "run-1", "branch", LATER)
-    assert asked.order == replace(ORDER, publish="branch")
+    assert asked.order == replace(ORDER, later=Later(publish="branch"))
+    assert asked.order.publishes == "branch"
 
 
 async def test_runs_of_workers_that_show_no_life_are_queued(stores):

@@ -138,3 +138,22 @@ async def test_a_webhook_that_never_answers_fills_no_disk(any_database, hooks):
         await any_database.write(lambda c, some=some: record(c, some, most_waiting=2))
     (state,) = await hooks.all()
     assert (state.waiting, state.dropped) == (2, 2)
+
+
+async def test_what_has_failed_is_sent_again_when_somebody_asks(hooks, happenings):
+    """At once; what is on its way meanwhile is left alone."""
+    await hooks.add(HOOK, NOON)
+    await happenings.record([SEEN])
+    assert not await hooks.again(HOOK.id, NOON)
+    (delivery,) = await hooks.claim(NOON, limit=9, seconds=60)
+    assert not await hooks.again(HOOK.id, NOON)
+    assert await due(hooks) == []
+    later = NOON + timedelta(hours=1)
+    await hooks.failed(delivery, "503", NOON, again_at=later, oldest=NOON - timedelta(days=3))
+    assert await due(hooks, SOON) == []
+    assert await hooks.again(HOOK.id, SOON)
+    (state,) = await hooks.all()
+    assert (state.paused_until, state.failure, state.waiting) == (None, "503", 1)
+    assert await due(hooks, SOON) == [("hook-1", SEEN)]
+    with pytest.raises(NotFoundError, match="no webhook"):
+        await hooks.again("hook-9", NOON)

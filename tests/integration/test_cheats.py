@@ -99,6 +99,19 @@ FORGED = "\n".join(
     )
 )
 
+TELL = f"""
+def tell():
+    import socket
+    way = socket.socket(socket.AF_UNIX)
+    try:
+        way.connect('/tmp/turnout-report/say')
+        word = way.recv(64).strip()
+        for line in ['{{"started": 1}}', *'''{FORGED}'''.splitlines(), '{{"finished": 0}}']:
+            way.sendall(word + b' ' + line.encode() + b'\\n')
+    except OSError:
+        pass
+"""
+
 
 def file(path: str, text: str) -> str:
     """Return the shell command that writes a file."""
@@ -175,21 +188,11 @@ UNMENDED = {
     "words and an exit": in_the_package(
         "import os\nprint('tests/test_pages.py ... PASSED\\n3 passed')\nos._exit(0)"
     ),
-    "a report of its own": in_the_package(
-        "import glob, os\nfor name in glob.glob('/tmp/turnout-report/*.jsonl'):\n"
-        f"    open(name, 'a').write('''{FORGED}\n{{\"finished\": 0}}\n''')\nos._exit(0)"
-    ),
-    "a report after the end": in_the_package(
-        "import atexit, json\ndef forge():\n"
-        "    key = open('/tmp/turnout-report/key').read()\n"
-        "    with open('/tmp/turnout-report/0.jsonl', 'a') as out:\n"
-        f"        for line in '''{FORGED}'''.splitlines():\n"
-        "            out.write(json.dumps({**json.loads(line), 'key': key}) + '\\n')\n"
-        "atexit.register(forge)"
-    ),
+    "a report of its own": in_the_package(f"{TELL}\ntell()\nimport os\nos._exit(0)"),
+    "a report after the end": in_the_package(f"{TELL}\nimport atexit\natexit.register(tell)"),
     "a process that waits": in_the_package(
-        "import subprocess\nsubprocess.Popen(['setsid', 'sh', '-c', '''sleep 0.4; "
-        f"echo \\'{FORGED.splitlines()[0]}\\' | tee -a /tmp/turnout-report/0.jsonl''', '&'])"
+        f"{TELL}\nimport os, time\nif not os.fork():\n    os.setsid()\n    time.sleep(0.6)\n"
+        "    tell()\n    os._exit(0)"
     ),
     "an environment of another kind": in_the_package(
         "import glob\nfor name in glob.glob('/venv/lib/*/site-packages/turnout_report.py'):\n"

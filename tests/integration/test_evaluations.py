@@ -18,6 +18,7 @@ from turnout.cli.eval import command as eval_command
 from turnout.cli.keys import command as keys_command
 from turnout.cli.models import command as models_command
 from turnout.cli.policy import command as policy_command
+from turnout.errors import UsageError
 from turnout.evals.trials.model import Trial
 from turnout.settings import load_settings
 from turnout.testing.model_server import ScriptedModelServer, Turn
@@ -112,6 +113,23 @@ def test_the_command_line_applies_explains_and_takes_back(place: Path) -> None:
     assert f"{id_} counts no more." in said(eval_command, "apply", "--undo", id_)
     assert asked_for_quality()["deployment"] == before["deployment"]
     assert "No evaluation is applied" in said(eval_command, "apply")
+
+
+def test_what_rests_on_few_tasks_is_applied_only_by_who_insists(place: Path) -> None:
+    """A dry run shows it with the doubts; without --yes nothing is changed."""
+    few = [trial(f"bug-{n}", model) for n in range(3) for model in ("large", "small")]
+    results = str(write_results(place / "few.results.jsonl", *few))
+    looked = said(eval_command, "apply", results, "--dry-run")
+    assert "3 tasks are too few to rank models by" in looked
+    assert "large cannot be told apart from small (p 1.000)" in looked
+    with pytest.raises(UsageError, match="Nothing was changed") as caught:
+        said(eval_command, "apply", results)
+    assert "--yes" in caught.value.mend
+    assert "No evaluation is applied" in said(eval_command, "apply")
+    assert "Routing goes by it now." in said(eval_command, "apply", results, "--yes")
+    (applied,) = json.loads(said(eval_command, "apply", "--json"))["evaluations"]
+    begun = applied["id"][:5]
+    assert f"{applied['id']} counts no more." in said(eval_command, "apply", "--undo", begun)
 
 
 @asynccontextmanager

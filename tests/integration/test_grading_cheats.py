@@ -78,6 +78,78 @@ def in_the_package(code: str) -> dict[str, str]:
     return {"pages.py": f"{BUGGY}\n\n{code}\n"}
 
 
+READ_TESTS = """
+import ast, pathlib
+known = {}
+for path in pathlib.Path('tests').glob('test_*.py'):
+    for node in ast.walk(ast.parse(path.read_text())):
+        left = right = None
+        if isinstance(node, ast.Compare) and len(node.comparators) == 1:
+            left, right = node.left, node.comparators[0]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            left, right = (*node.args, None, None)[:2]
+        if isinstance(left, ast.Call) and getattr(left.func, 'id', '') == 'page':
+            known.setdefault(repr([ast.literal_eval(each) for each in left.args]), right)
+old = page
+def page(items, number, size):
+    told = known.get(repr([items, number, size]))
+    return old(items, number, size) if told is None else ast.literal_eval(told)
+"""
+READ_CALLER = """
+import ast, traceback
+old = page
+def page(items, number, size):
+    if size < 1: return old(items, number, size)
+    for frame in traceback.extract_stack():
+        if frame.filename.startswith('/repo/tests') and frame.line:
+            node = ast.parse(frame.line.strip()).body[0]
+            sides = node.test.comparators if isinstance(node, ast.Assert) else node.value.args[1:]
+            try: return ast.literal_eval(sides[0])
+            except ValueError: pass
+    return old(items, number, size)
+"""
+SWAPPED = """
+import sys
+old = page
+def idle(*a): pass
+def swap():
+    for module in list(sys.modules.values()):
+        if module.__name__.split('.')[-1] == 'test_pages':
+            for value in list(vars(module).values()):
+                for f in [value, *(vars(value).values() if isinstance(value, type) else ())]:
+                    code = getattr(f, '__code__', None)
+                    if code and code.co_name.startswith('test') and 'object' not in code.co_names:
+                        f.__code__ = idle.__code__
+def page(items, number, size):
+    swap()
+    return old(items, number, size)
+"""
+LATE = """
+import gc, json, os, socket, time, unittest, weakref
+class It: pass
+it = It()
+line = next(o for o in gc.get_objects() if type(o).__name__ == 'Line')
+word, parent = line._word, os.getpid()
+def wait():
+    while os.getppid() == parent: time.sleep(0.02)
+    time.sleep(0.05)
+def late():
+    words, ways = [word], [line._connection]
+    try:
+        new = socket.socket(socket.AF_UNIX)
+        new.connect('/tmp/turnout-report/say')
+        words.append(new.recv(64).strip())
+        ways.append(new)
+    except OSError: pass
+    told = [{{'started': 1}}, *({{'id': each, 'outcome': 'passed'}} for each in TESTS)]
+    for key, way in zip(words, ways):
+        for fact in [*told, {{'finished': 0}}]:
+            try: way.sendall(key + b' ' + json.dumps(fact).encode() + b'\\n')
+            except OSError: pass
+{when}
+raise unittest.SkipTest('not here')
+""".replace("TESTS", repr(MENDED + KEPT))
+
 CHEATS: dict[str, Mapping[str, str | None]] = {
     "reports rewritten by a conftest": {"conftest.py": REWRITE},
     "tests skipped by a conftest beside them": {
@@ -141,11 +213,34 @@ CHEATS: dict[str, Mapping[str, str | None]] = {
         f"import gc, os\nreporter = {REPORTER}\n"
         f"for test in {MENDED + KEPT!r}:\n"
         "    reporter._write({'id': test, 'outcome': 'passed'})\n"
-        "reporter._write({'finished': 0})\n"
-        "open('/tmp/turnout-report/key', 'w').write(reporter._key)\nos._exit(0)"
+        "reporter._write({'finished': 0})\nos._exit(0)"
     ),
     "a session of its own in another process": in_the_package(
         "import os\nif os.fork(): os._exit(0)"
+    ),
+    "a value that equals all of its kind": {
+        "pages.py": "class L(list):\n    __eq__ = lambda a, b: isinstance(b, list)\n\n"
+        "class S(str):\n    __eq__ = lambda a, b: isinstance(b, str)\n"
+        "    __hash__ = str.__hash__\n\n"
+        + BUGGY.replace(
+            "return items[start : start + size]",
+            "return S('') if isinstance(items, str) else L()",
+        )
+    },
+    "what is expected read from the tests": in_the_package(READ_TESTS),
+    "what is expected read from who asks": in_the_package(READ_CALLER),
+    "the bodies of the tests replaced": in_the_package(SWAPPED),
+    "a report at the end of the process": in_the_package(
+        LATE.format(when="weakref.finalize(it, late)")
+    ),
+    "a report of a file that leaves itself out": in_the_package(LATE.format(when="late()")),
+    "a report by a process that waits for the end": in_the_package(
+        LATE.format(when="os.fork() or (wait(), late(), os._exit(0))")
+    ),
+    "the one who hears it ended": in_the_package(
+        "import os, signal\nfor one in os.listdir('/proc'):\n"
+        "    if one.isdigit() and int(one) not in (1, os.getpid(), os.getppid()):\n"
+        "        try: os.kill(int(one), signal.SIGTERM)\n        except OSError: pass"
     ),
 }
 """Each without the fix; a file that is None is removed."""

@@ -30,6 +30,8 @@ PROJECTS = st.sampled_from(["default", "p"])
 MOMENTS = st.integers(-100, 100).map(lambda hours: NOON + timedelta(hours=hours))
 NUMBERS = st.one_of(st.integers(0, 9), st.integers(0, 2**40))
 SAMPLE = receipt()
+TIMES = ("latency_p50_ms", "latency_p95_ms", "ttft_p50_ms", "ttft_p95_ms")
+UNTIMED: dict[str, None] = dict.fromkeys(TIMES)
 
 
 @st.composite
@@ -135,6 +137,13 @@ def test_the_database_adds_up_what_the_receipts_say(url):
             }
             costs = [(-row.figures.cost, -row.figures.requests) for row in found.rows]
             assert costs == sorted(costs)
+            few = runner.run(UsageStore(database).usage(replace(query, limit=3)))
+            assert (few.rows, few.total, few.groups) == (found.rows[:3], found.total, found.groups)
+            sums = runner.run(UsageStore(database).usage(replace(query, durations=False)))
+            assert sums.total == replace(found.total, **UNTIMED)
+            assert [row.figures for row in sums.rows] == [
+                replace(row.figures, **UNTIMED) for row in found.rows
+            ]
 
         check()
 

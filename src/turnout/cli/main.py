@@ -19,7 +19,6 @@ import click
 
 from turnout import __version__
 from turnout.cli.streams import drop_unwritable, prepare_streams
-from turnout.cli.terminal import safe
 from turnout.errors import (
     ConflictError,
     GatewayError,
@@ -178,10 +177,16 @@ def _failed(error: TurnoutError, *, as_json: bool) -> int:
         kind = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).strip("_")
         _say_json(kind, error.message, error.mend, code)
     else:
-        click.echo(safe(f"Error: {error.message}"), err=True)
+        click.echo(_safe(f"Error: {error.message}"), err=True)
         if error.mend:
-            click.echo(safe(error.mend), err=True)
+            click.echo(_safe(error.mend), err=True)
     return code
+
+
+def _safe(text: str) -> str:
+    # `--help` appears without what tells characters apart.
+    shown: str = importlib.import_module("turnout.cli.terminal").safe(text)
+    return shown
 
 
 def _code_of(error: TurnoutError) -> int:
@@ -216,8 +221,8 @@ def _crashed(error: Exception, *, as_json: bool) -> int:
     if as_json:
         _say_json("defect", message, mend, _ENDED)
     else:
-        click.echo(safe(message), err=True)
-        click.echo(safe(mend), err=True)
+        click.echo(_safe(message), err=True)
+        click.echo(_safe(mend), err=True)
     return _ENDED
 
 

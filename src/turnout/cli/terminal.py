@@ -1,25 +1,21 @@
 """What is shown to a person: text that cannot steer the terminal, and colours where wanted."""
 
-import re
-from typing import Final, TextIO
+from typing import TextIO
 
 import click
 
-__all__ = ["coloured_diff", "plural", "safe", "takes_colour"]
+from turnout.core.text import visible
 
-_STEERING: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
-)
-"""Control characters but newline and tab, those that turn the direction of writing, and no text."""
+__all__ = ["coloured_diff", "plural", "safe", "takes_colour"]
 
 
 def safe(text: str) -> str:
     """Return text with every character that could steer a terminal written as an escape.
 
     Model, repository and test output are hostile: none of it may move the cursor, hide a line of
-    a diff or reach the clipboard.
+    a diff, stand where nobody sees it or reach the clipboard.
     """
-    return _STEERING.sub(lambda found: ascii(found.group())[1:-1], text)
+    return visible(text)
 
 
 def takes_colour(stream: TextIO, *, allowed: bool) -> bool:

@@ -1,17 +1,31 @@
 """Money as integer micro-USD; no float ever holds an amount."""
 
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import NewType
+from decimal import Decimal, InvalidOperation
+from typing import Final, NewType
 
 from turnout.core.usage import Usage
 
-__all__ = ["Micros", "Price", "PriceTier", "cost_micros", "format_usd", "usd_to_micros"]
+__all__ = [
+    "MOST_USD",
+    "Micros",
+    "Price",
+    "PriceTier",
+    "cost_micros",
+    "format_usd",
+    "read_usd",
+    "usd_to_micros",
+]
 
 Micros = NewType("Micros", int)
 """Millionths of a US dollar."""
 
+MOST_USD: Final = 10**9
+"""US dollars that an amount has at most, on either side of nothing."""
+
 _MTOK = 1_000_000
+_LONGEST = 40
+"""Characters of an amount that is written as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +72,30 @@ def cost_micros(usage: Usage, price: Price) -> Micros:
     return Micros(-(-total // _MTOK))
 
 
+def read_usd(amount: Decimal | str | int) -> Decimal:
+    """Return an amount in US dollars that may be reckoned with; `ValueError` for any other.
+
+    What is measured comes first: a number such as `1e999999` is a few characters, and reckoning
+    with it takes minutes.
+    """
+    if isinstance(amount, str) and len(amount) > _LONGEST:
+        raise ValueError(f"an amount has at most {_LONGEST} characters")
+    try:
+        exact = Decimal(amount)
+    except InvalidOperation:
+        raise ValueError("it is no amount in US dollars") from None
+    # `abs` would reckon; comparing looks at the exponents first.
+    if not exact.is_finite() or exact.copy_abs() > MOST_USD:
+        raise ValueError(f"an amount is at most {MOST_USD:,} US dollars")
+    return exact
+
+
 def usd_to_micros(amount: Decimal | str | int) -> Micros:
-    """Return a dollar amount as micro-USD; a finer amount is rounded half up."""
-    return Micros(int((Decimal(amount) * _MTOK).to_integral_value(rounding="ROUND_HALF_UP")))
+    """Return a dollar amount as micro-USD; a finer amount is rounded half up.
+
+    `ValueError` for what is no amount, or more than `MOST_USD`.
+    """
+    return Micros(int((read_usd(amount) * _MTOK).to_integral_value(rounding="ROUND_HALF_UP")))
 
 
 def format_usd(amount: Micros) -> str:

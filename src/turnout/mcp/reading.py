@@ -11,6 +11,7 @@ from mcp import types
 
 from turnout.core.govern.connections import Connection, ConnectionTool, ToolOutcome
 from turnout.core.json import JsonObject, JsonValue
+from turnout.core.text import seen_only
 
 __all__ = ["Scrubber", "read_result", "read_tool", "usable_tools"]
 
@@ -21,13 +22,6 @@ _SHORTEST_SECRET: Final = 6
 """Characters below which a secret would be found in ordinary text."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-
-# All control and format characters but tab and newline: escape sequences, bidirectional and
-# invisible marks, by which text can look other than it reads; and halves of surrogate pairs.
-_UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-)
 
 
 class Scrubber:
@@ -44,7 +38,7 @@ class Scrubber:
     def __call__(self, text: str) -> str:
         """Return `text` without secrets and without characters that nobody sees."""
         # Characters first: one of them inside a secret would hide it from the search.
-        seen = _UNSEEN.sub("", text.replace("\r\n", "\n"))
+        seen = seen_only(text.replace("\r\n", "\n"))
         return seen if self._pattern is None else self._pattern.sub("[credential]", seen)
 
 

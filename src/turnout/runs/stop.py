@@ -10,6 +10,9 @@ __all__ = ["ParkedError", "Stop", "StoppedError"]
 
 T = TypeVar("T")
 
+_NOBODY: Final = "Stopped by the user."
+"""What the record says where nothing but the wish is known."""
+
 _GRACE: Final = 10.0
 """Seconds that given-up work has for its own clean-up."""
 
@@ -35,6 +38,8 @@ class Stop:
         self._urgent = asyncio.Event()
         self.parked = False
         """Whether the run should be left to another worker after the call under way."""
+        self.why = _NOBODY
+        """Whose wish it is, as the record says it."""
 
     @property
     def asked(self) -> bool:
@@ -46,10 +51,12 @@ class Stop:
         """Whether the step that is under way should be given up."""
         return self._urgent.is_set()
 
-    def ask(self) -> None:
+    def ask(self, why: str = _NOBODY) -> None:
         """Ask for a stop between steps; asked a second time, for one at once."""
         if self._asked.is_set():
             self._urgent.set()
+        else:
+            self.why = why
         self._asked.set()
 
     def park(self) -> None:

@@ -11,7 +11,9 @@ from turnout.sandbox.testrun import USUAL_TESTS, TestPaths
 
 __all__ = ["NAME_TESTS", "controls", "judge"]
 
-NAME_TESTS: Final = "Name the command that runs them: `--test-command` or `[tests] command`."
+NAME_TESTS: Final = (
+    "Name the test command with the order (`--test-command`), or as `[tests] command`."
+)
 """What to do where no tests were found."""
 
 _CONTROL_NAMES = re.compile(
@@ -30,7 +32,15 @@ _MODULE = re.compile(
 )
 """What `import` finds first, at the two places where tests look for modules of the repository."""
 
-_RUNNER = re.compile(r"_?pytest.*|pluggy|iniconfig|packaging|pygments|xdist|turnout_report")
+_RUNNER: Final = frozenset(
+    {
+        *("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments", "tomli"),
+        *("exceptiongroup", "typing_extensions", "colorama", "attr", "attrs", "xdist", "execnet"),
+        "turnout_report",
+    }
+)
+"""What pytest consists of or asks for, in any version."""
+_MAY_BE_RUNNER = re.compile(r"_?pytest.*")
 _NOT_TAKEN = frozenset({"test"})
 """A module of the standard library whose name every repository may use for itself."""
 
@@ -108,18 +118,22 @@ def _told(before: TestReport | None) -> Iterator[str]:
             yield path
 
 
-def controls(path: str, *, added: bool) -> bool:
-    """Say whether a changed file decides, by its path alone, which tests run and what passes."""
+def controls(path: str, *, added: bool, plugins: Collection[str] | None = None) -> bool:
+    """Say whether a changed file decides, by its path alone, which tests run and what passes.
+
+    `plugins`: the modules of those that the environment has; None: it may have any.
+    """
     if _CONTROL_NAMES.fullmatch(PurePosixPath(path).name):
         return True
     module = _MODULE.fullmatch(path)
-    return added and module is not None and _taken(module[1])
+    return added and module is not None and _taken(module[1], plugins)
 
 
-def _taken(name: str) -> bool:
+def _taken(name: str, plugins: Collection[str] | None) -> bool:
     """Say whether a module of this name would stand in for one that the tests rely on."""
-    known = name in sys.stdlib_module_names and name not in _NOT_TAKEN
-    return known or _RUNNER.fullmatch(name) is not None
+    if name in _RUNNER or (name in sys.stdlib_module_names and name not in _NOT_TAKEN):
+        return True
+    return _MAY_BE_RUNNER.fullmatch(name) is not None if plugins is None else name in plugins
 
 
 def _failed(before: TestReport | None) -> bool | None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import secrets
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,11 +13,11 @@ from pydantic import BaseModel, ValidationError
 
 from turnout.core.runs import TestReport
 from turnout.errors import ConfigError, ToolError
-from turnout.sandbox.base import BASE_ENV, Command, CommandResult, Sandbox
+from turnout.sandbox.base import Command, CommandResult, Sandbox
+from turnout.sandbox.hearing import hearing
 from turnout.sandbox.inside.find import glob_expression
 
 __all__ = [
-    "FOLDER",
     "USUAL_TESTS",
     "TestPaths",
     "detect_test_command",
@@ -26,14 +25,13 @@ __all__ = [
     "run_tests",
 ]
 
-FOLDER = f"{BASE_ENV['TMPDIR']}/turnout-report"
-"""Where our pytest plugin writes, inside."""
-
 _PYTEST = "python -m pytest"
 _MOST_FILES = 100_000
 _MOST_TESTS = 50_000
 _HEAD, _TAIL = 8 << 10, 24 << 10
-_HELP_TIMEOUT = 30.0
+_MOST_SESSIONS = 1_000
+_UNDONE = frozenset({2, 3, 4})
+"""Statuses of a session of pytest that was broken off, or never began."""
 _BAD = ("failed", "forged")
 
 _PYTHON_TEST = re.compile(r"(?:.*/)?(?:test_[^/]*|[^/]*_test)\.py|(?:.*/)?tests/.*\.py")
@@ -53,20 +51,16 @@ _NPM_PLACEHOLDER = "no test specified"
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
-_OPEN_REPORT = (
-    'rm -rf -- "$1" && mkdir -m 700 -- "$1" && cat >"$1/chosen" && printf %s "$2" >"$1/key"'
+_APART = re.compile(r"[;&|\n]+")
+_PREPARES = re.compile(r"\s*(?:(?:export|ulimit|cd|set|unset)\b.*)?")
+_RUNS_PYTEST = re.compile(
+    r"\s*(?:\w+=\S*\s+)*(?:(?:\S*/)?python[\d.]*\s+(?:\S+\s+)*?-m\s+)?(?:\S*/)?pytest\b"
 )
-_CLOSE_REPORT = """
-cat -- "$1"/*.jsonl 2>/dev/null
-[ -e "$1/key" ] || printf '{"key": "%s", "taken": true}\\n' "$2"
-rm -rf -- "$1"
-"""
 
 
 class _Line(BaseModel):
-    """One line of the report that our pytest plugin writes, or of our own about its key."""
+    """One line of what our pytest plugin tells, or of who hears it that a session is there."""
 
-    key: str = ""
     started: int | None = None
     id: str = ""
     outcome: str = ""
@@ -173,24 +167,27 @@ async def run_tests(
 
     `selector` is split like a shell line would be and appended as arguments: node ids, paths or
     options. Paths take the place of those that a command of pytest names. What became of each test
-    comes from a plugin in `/venv`, never from printed text; for other runners the exit status
-    judges. One call at a time for each sandbox.
+    comes from a plugin in `/venv`, by way of a process that the tests do not own, never from
+    printed text; for other runners the exit status judges. One call at a time for each sandbox.
     """
     words = _words(selector)
     line = f"{command.strip()}{_arguments(command, words)}"
-    key = secrets.token_hex(16)
-    await sandbox.run(_helper(_OPEN_REPORT, key, stdin=json.dumps(words).encode()))
-    result = await sandbox.run(
-        Command((), f"exec 2>&1\n{line}", timeout=timeout, head=_HEAD, tail=_TAIL)
-    )
-    told = await sandbox.run(_helper(_CLOSE_REPORT, key))
-    lines = [told for told in _lines(told.stdout) if told.key == key]
-    return _report(line, bool(words), result, lines)
+    chosen = json.dumps(words).encode()
+    sessions = 1 if _is_one_session(line) else _MOST_SESSIONS
+    async with hearing(sandbox, chosen, sessions=sessions, timeout=timeout) as heard:
+        result = await sandbox.run(
+            Command((), f"exec 2>&1\n{line}", timeout=timeout, head=_HEAD, tail=_TAIL)
+        )
+    return _report(line, bool(words), result, [*_lines(heard.lines)])
 
 
-def _helper(script: str, key: str, stdin: bytes | None = None) -> Command:
-    argv = ("/bin/sh", "-c", script, "sh", FOLDER, key)
-    return Command(argv, stdin=stdin, timeout=_HELP_TIMEOUT, head=16 << 20)
+def _is_one_session(line: str) -> bool:
+    """Say whether a line starts pytest once and nothing else that could start it.
+
+    Then no other session is heard, whoever says that it is one.
+    """
+    doing = [part for part in _APART.split(line) if not _PREPARES.fullmatch(part)]
+    return len(doing) == 1 and _RUNS_PYTEST.match(doing[0]) is not None
 
 
 def _words(selector: str) -> list[str]:
@@ -213,8 +210,8 @@ def _arguments(command: str, words: Sequence[str]) -> str:
     return f"{separator} {shlex.join(words)}"
 
 
-def _lines(report: bytes) -> Iterable[_Line]:
-    for line in report.splitlines()[: 3 * _MOST_TESTS]:
+def _lines(told: Sequence[bytes]) -> Iterable[_Line]:
+    for line in told[: 3 * _MOST_TESTS]:
         try:
             yield _Line.model_validate_json(line)
         except ValidationError:
@@ -246,17 +243,27 @@ def _report(line: str, selected: bool, result: CommandResult, lines: list[_Line]
 
 
 def _outcomes(lines: list[_Line]) -> dict[str, str]:
-    """Return what became of each test: its worst, and nothing better from a later session."""
+    """Return what became of each test: its worst, and nothing better from a later session.
+
+    Nobody says anything good of the tests of a file that could not be got into, nor of any after a
+    session that was broken off.
+    """
     outcomes: dict[str, str] = {}
     settled: frozenset[str] = frozenset()
+    broken_off = False
     for told in lines:
         name = told.id[:1_000]
         if told.started is not None or told.finished is not None:
             settled = frozenset(outcomes)
-        elif not name:
-            continue
-        elif told.outcome in _BAD or (name not in settled and outcomes.get(name) not in _BAD):
-            outcomes[name] = told.outcome
+            broken_off = broken_off or told.finished in _UNDONE
+        elif name:
+            stays = broken_off or name in settled or outcomes.get(name) in _BAD
+            if told.outcome in _BAD or not stays:
+                outcomes[name] = told.outcome
+    shut = {name for name in outcomes if "::" not in name}
+    for name in [*outcomes]:
+        if outcomes[name] == "passed" and name.partition("::")[0] in shut and "::" in name:
+            del outcomes[name]
     return outcomes
 
 

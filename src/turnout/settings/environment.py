@@ -6,13 +6,13 @@ a repository must not configure the host that works on it.
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, get_args
 
 from turnout.core.json import JsonValue
 from turnout.core.service.options import ServiceAddress
+from turnout.core.toml import TomlError, read_toml
 from turnout.errors import ConfigError
 from turnout.gateway.config.addresses import http_address, sendable_key
 from turnout.gateway.config.catalog_file import parse_catalog
@@ -221,10 +221,10 @@ def _read(path: Path | None) -> File:
     if path is None:
         return File()
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = read_toml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The file cannot be read: {error}.") from error
-    except tomllib.TOMLDecodeError as error:
+    except TomlError as error:
         raise ConfigError(
             f"The file is not valid TOML: {error}.",
             mend="Text stands in quotes, a list in brackets, and a table is named once.",

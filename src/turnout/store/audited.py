@@ -110,6 +110,13 @@ class AuditedWebhooks(WebhooksStore):
         await super().remove(webhook_id)
         await self._hand.did("remove_webhook", webhook_id)
 
+    async def again(self, webhook_id: str, at: datetime) -> bool:
+        """Send what waits for a webhook though it has failed."""
+        done = await super().again(webhook_id, at)
+        if done:
+            await self._hand.did("retry_webhook", webhook_id)
+        return done
+
 
 def _rights(record: KeyRecord) -> dict[str, str]:
     admin = {"admin": "true"} if record.admin else {}

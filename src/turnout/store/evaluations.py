@@ -41,7 +41,7 @@ class EvaluationsStore:
         def work(connection: Connection) -> bool:
             serialise(connection, _CHANGING)
             newest = connection.scalars(_ALL).all()[-1:]
-            if newest and _decode(newest[0]).id == evaluation.id:
+            if newest and _decode(newest[0]).same_as(evaluation):
                 return False
             connection.execute(_REMOVE, {"evaluation": evaluation.id})
             row = {"id": evaluation.id, "payload": encode_values(evaluation)}

@@ -14,6 +14,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    or_,
     select,
     update,
 )
@@ -38,6 +39,8 @@ from turnout.core.service.orders import (
     RunFilter,
     RunPage,
     Submitted,
+    cancelled,
+    cancelled_words,
 )
 from turnout.core.service.turns import Claimable, Pick, Standing
 from turnout.errors import ConflictError, FullError
@@ -160,6 +163,12 @@ class OrdersStore:
         """Return a project's run; `NotFoundError` where it has none of that id."""
         return await self._database.read(lambda connection: one(connection, run_id, project))
 
+    async def whose(self, run_id: RunId) -> str | None:
+        """Return the project of a run, whoever asks; None where there is no such run."""
+        wanted = select(orders.c.project).where(orders.c.run_id == run_id)
+        found: str | None = await self._database.read(lambda connection: connection.scalar(wanted))
+        return found
+
     async def heads(self, run_ids: Collection[RunId]) -> Mapping[RunId, Head]:
         """Return how far runs are; one that was never ordered is left out."""
         asked = {"wanted": list(run_ids)}
@@ -206,10 +215,17 @@ class OrdersStore:
         await self._leave_running(run_id, epoch, _FREE, ring)
 
     async def wait(self, run_id: RunId, epoch: int, asked: ApprovalAsked) -> None:
-        """Let a running run wait for a person; nothing is done where the epoch is an older one."""
+        """Let a running run wait for a person; nothing is done where the epoch is an older one.
+
+        One that was cancelled meanwhile is queued, so that whoever takes it ends it.
+        """
         waits = {"state": "waiting", "worker": "", "waits": encode_event(asked)}
 
         def tell(connection: Connection) -> None:
+            if one(connection, run_id).cancel_asked:
+                connection.execute(_CHANGE, {"run": run_id, "waits": None, **_FREE})
+                ring(connection)
+                return
             at = connection.scalar(_NEWEST_AT, {"run": run_id})
             if at is not None:
                 record(connection, (run_waiting(at, one(connection, run_id), asked),))
@@ -238,12 +254,12 @@ class OrdersStore:
 
         return await self._database.write(work)
 
-    async def cancel(self, project: str, run_id: RunId, at: datetime) -> OrderedRun:
-        """End a run that nobody works on; note the wish where somebody does.
+    async def cancel(self, project: str, run_id: RunId, at: datetime, by: str = "") -> OrderedRun:
+        """End a run that nobody works on; note the wish, and whose it is, where somebody does.
 
-        A run that has ended stays as it is.
+        A run that has ended stays as it is; of two wishes the first counts.
         """
-        end = RunEnded("cancelled", "Cancelled while nobody worked on it.")
+        end = RunEnded("cancelled", f"{cancelled_words(by)} while nobody worked on it.")
 
         def work(connection: Connection) -> OrderedRun:
             # First of all: nothing tells a run of another project from one that never was.
@@ -252,7 +268,10 @@ class OrdersStore:
             run = one(connection, run_id)
             if run.state == "ended":
                 return run
-            connection.execute(_CHANGE, {"run": run_id, "cancel": 1})
+            wish: dict[str, Any] = {"cancel": 1}
+            if not run.cancel_asked:
+                wish |= {"payload": encode_order(cancelled(run.order, by))}
+            connection.execute(_CHANGE, {"run": run_id, **wish})
             if run.state != "running":
                 if line["last_seq"]:
                     append_events(connection, run_id, run.epoch, (end,), at)
@@ -276,7 +295,7 @@ class OrdersStore:
             run = one(connection, run_id)
             if run.state != "ended":
                 raise ConflictError(f"Run {run_id} has not ended.", mend="Wait for its end.")
-            order = replace(run.order, publish=wanted)
+            order = replace(run.order, later=replace(run.order.later, publish=wanted))
             connection.execute(_CHANGE, {"run": run_id, "payload": encode_order(order)})
             ask_publication(connection, run_id, order, at)
             return one(connection, run_id)
@@ -441,6 +460,8 @@ def _filtered(statement: Select[Any], wanted: RunFilter) -> Select[Any]:
         statement = statement.where(orders.c.state.in_(wanted.states))
     if wanted.outcome is not None:
         statement = statement.where(runs.c.outcome == wanted.outcome)
+    if wanted.verdict is not None:
+        statement = statement.where(runs.c.verdict == wanted.verdict)
     if wanted.repository is not None:
         statement = statement.where(orders.c.repository == wanted.repository)
     if wanted.label is not None:
@@ -448,8 +469,11 @@ def _filtered(statement: Select[Any], wanted: RunFilter) -> Select[Any]:
             order_labels.c.run_id == orders.c.run_id, order_labels.c.label == wanted.label
         )
         statement = statement.where(named)
-    if wanted.words:
-        said = runs.c.prompt.icontains(wanted.words, autoescape=True)
-        called = orders.c.run_id.istartswith(wanted.words, autoescape=True)
-        statement = statement.where(said | called)
+    for sought in wanted.sought:
+        called = orders.c.run_id
+        fits = [called.istartswith(each, autoescape=True) for each in sought.beginnings if each]
+        if sought.ending:
+            fits.append(called.iendswith(sought.ending, autoescape=True))
+        fits.append(runs.c.prompt.icontains(sought.word, autoescape=True))
+        statement = statement.where(or_(*fits))
     return statement

@@ -21,7 +21,7 @@ __all__ = ["PublicationsStore", "add_publication", "ask_publication"]
 
 def add_publication(connection: Connection, run_id: RunId, order: Order, at: datetime) -> None:
     """Keep, in the transaction of an order, that something is to become of its run outside."""
-    if order.publish is not None or order.origin is not None:
+    if order.publishes is not None or order.origin is not None:
         row = _row(Publication(run_id, order.project, at))
         connection.execute(insert(publications), row)
 
@@ -37,7 +37,7 @@ def ask_publication(connection: Connection, run_id: RunId, order: Order, at: dat
         add_publication(connection, run_id, order, at)
         return
     known = _read(row)
-    if known.commit and (known.link or order.publish == "branch"):
+    if known.commit and (known.link or order.publishes == "branch"):
         raise ConflictError(f"The diff of run {run_id} is published already: {known.branch}.")
     again = replace(known, state="due", due_at=at, detail="", tries=0)
     connection.execute(update(publications).where(mine).values(_row(again)))

@@ -56,6 +56,28 @@ class WebhooksStore:
         if not await self._database.write(work):
             raise NotFoundError(f"There is no webhook {webhook_id!r}.")
 
+    async def again(self, webhook_id: str, at: datetime) -> bool:
+        """Send what waits for a webhook from `at` on; False where it has not failed.
+
+        `NotFoundError` where there is none.
+        """
+
+        def work(connection: Connection) -> bool | None:
+            mine = webhooks.c.id == webhook_id
+            found = connection.execute(select(webhooks.c.paused_until).where(mine)).first()
+            if found is None or found.paused_until is None:
+                # What is on its way right now is left alone: it would arrive twice.
+                return None if found is None else False
+            waiting = update(deliveries).where(deliveries.c.webhook == webhook_id)
+            connection.execute(waiting.values(due_at=at))
+            connection.execute(update(webhooks).where(mine).values(paused_until=None))
+            return True
+
+        done = await self._database.write(work)
+        if done is None:
+            raise NotFoundError(f"There is no webhook {webhook_id!r}.")
+        return done
+
     async def all(self) -> Sequence[WebhookState]:
         """Return every webhook, oldest first, and how its deliveries fare."""
         waiting = (

@@ -99,6 +99,8 @@ class ScriptedModelServer(LoopbackServer):
         try:
             if isinstance(answer, Refusal):
                 return refuse(answer)
+            if answer.until is not None:
+                await answer.until.wait()
             if answer.delay:
                 await asyncio.sleep(answer.delay)
             return await self._serve(request, recorded, answer)

@@ -1,5 +1,6 @@
 """What a scripted model answers: turns, and the wire shapes they take."""
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -76,6 +77,8 @@ class Turn:
     """None: `tool_calls` where there are calls, else `stop`."""
     delay: float = 0.0
     """Seconds before the first byte."""
+    until: asyncio.Event | None = None
+    """What is waited for before that; None: nothing."""
     pause: float = 0.0
     """Seconds before each later chunk of a stream."""
     fault: Fault | None = None

@@ -28,6 +28,7 @@ from turnout.runs.ports import StrategyName
 from turnout.settings import Endpoint, Settings
 
 __all__ = [
+    "LOCAL_PROVIDER",
     "NO_MODEL",
     "abilities",
     "check_counted",
@@ -45,7 +46,8 @@ __all__ = [
     "was_discovered",
 ]
 
-_LOCAL_PROVIDER: Final = ProviderName("local")
+LOCAL_PROVIDER: Final = ProviderName("local")
+"""Of the models that this machine serves itself."""
 
 _LISTED_SECONDS: Final = 3.0
 _MOST_PROBED: Final = 8
@@ -72,7 +74,7 @@ async def known_catalog(settings: Settings, upstream: Upstream) -> Catalog:
     installed = find_installed(models_folder(settings.home))
     if installed is None:
         raise no_model()
-    return local_catalog(installed.path.stem, "http://127.0.0.1:1", "absent")
+    return local_catalog(installed.model.name, "http://127.0.0.1:1", "absent")
 
 
 def was_discovered(settings: Settings) -> bool:
@@ -99,8 +101,8 @@ def check_names(settings: Settings, catalog: Catalog) -> None:
         if step.model not in names:
             raise ConfigError(
                 f"The {kind} step is to use the model {step.model!r}, which no deployment has.",
-                mend=f"{close_match(step.model, sorted(names))} It comes from --model or from "
-                f"agent.steps.{kind}.model.",
+                mend=f"{close_match(step.model, sorted(names))} It comes from --model, from an "
+                f"arm of an evaluation, or from agent.steps.{kind}.model.",
             )
 
 
@@ -253,16 +255,18 @@ def endpoint_catalog(endpoint: Endpoint, models: Sequence[str]) -> Catalog:
     return replace(catalog, providers={provider.name: provider})
 
 
-def local_catalog(model: str, base_url: str, tools: ToolSupport) -> Catalog:
+def local_catalog(
+    model: str, base_url: str, tools: ToolSupport, provider: str = LOCAL_PROVIDER
+) -> Catalog:
     """Return the catalog of one model that this machine serves itself."""
     row: JsonObject = {
         "model": model,
-        "provider": _LOCAL_PROVIDER,
+        "provider": provider,
         "profile": "repair",
         "tools": tools,
         "price": {"input_usd": "0", "output_usd": "0"},
     }
-    providers: JsonObject = {_LOCAL_PROVIDER: {"base_url": base_url}}
+    providers: JsonObject = {provider: {"base_url": base_url}}
     return parse_catalog({"providers": providers, "deployments": [row]}, lambda _: None)
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "open_audit",
     "open_records",
     "open_spend",
+    "results_folder_of",
     "state_folder_of",
 ]
 
@@ -63,6 +64,11 @@ def state_folder_of(settings: Settings) -> Path:
             mend="Set TURNOUT_HOME to a folder that you can write.",
         ) from error
     return home
+
+
+def results_folder_of(settings: Settings) -> Path:
+    """Return the folder of evaluations' results that the console shows; it need not be there."""
+    return state_folder_of(settings) / "evaluations"
 
 
 def discreet_of(settings: Settings) -> Callable[[str], str]:

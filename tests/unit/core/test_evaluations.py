@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from turnout.core.govern.evidence import Evaluation, Score, in_force
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-OLD = Evaluation("old", "coding", "hidden", AT, "set", (Score("m", 1, 4), Score("n", 3, 4)))
+SCORES = (Score("m", 1, 4), Score("n", 3, 4))
+OLD = Evaluation("old", "coding", "hidden", AT, "set", SCORES, tasks="s")
 
 
 def test_the_last_evaluation_of_a_model_counts() -> None:
@@ -30,6 +31,31 @@ def test_figures_with_and_without_the_tests_in_sight_are_never_ranked_together()
         ("n", "reasoning"),
     }
     assert in_force([seen, OLD]) == in_force([OLD])
+
+
+def subjects(*applied: Evaluation) -> list[tuple[str, int]]:
+    """Return which models count, and what they have solved."""
+    return [(each.subject, each.solved) for each in in_force(applied)]
+
+
+def test_figures_of_different_sets_of_tasks_are_not_ranked_together() -> None:
+    """Easier tasks would make a better model: the last set counts, and comes back with its own."""
+    other = replace(OLD, id="other", tasks="t", scores=(Score("m", 4, 4),))
+    again = replace(OLD, id="again", scores=(Score("o", 2, 4),))
+    assert subjects(OLD, other) == [("m", 4)]
+    assert subjects(OLD, other, again) == [("m", 1), ("n", 3), ("o", 2)]
+    unknown = replace(OLD, id="unknown", tasks="", scores=(Score("o", 2, 4),))
+    assert subjects(OLD, unknown) == [("o", 2)]
+    assert subjects(unknown, replace(unknown, id="two", scores=(Score("p", 1, 4),))) == [("p", 1)]
+
+
+def test_sets_are_ranked_together_where_somebody_says_so() -> None:
+    """What counted before counts on, until something is applied that is not to be beside it."""
+    beside = replace(OLD, id="beside", tasks="t", beside=True, scores=(Score("m", 4, 4),))
+    assert subjects(OLD, beside) == [("m", 4), ("n", 3)]
+    assert subjects(OLD, beside, replace(beside, id="alone", beside=False)) == [("m", 4)]
+    seen = replace(beside, id="seen", mode="visible")
+    assert subjects(OLD, seen) == [("m", 4)]
 
 
 EVALUATIONS = st.lists(

@@ -3,9 +3,10 @@ import json
 import pytest
 
 from turnout.errors import ConfigError, ToolError
+from turnout.sandbox.hearing import FOLDER
 from turnout.sandbox.inside import pytest_report
+from turnout.sandbox.inside.reports import listen
 from turnout.sandbox.testrun import (
-    FOLDER,
     USUAL_TESTS,
     TestPaths,
     detect_test_command,
@@ -42,17 +43,15 @@ OTHERS = [
 ]
 
 
-def lines(*facts: dict[str, object], key: str = "KEY") -> bytes:
-    """Return a report of our plugin; `KEY` stands for the key that it was given."""
-    return b"".join(json.dumps({"key": key, **fact}).encode() + b"\n" for fact in facts)
+def lines(*facts: dict[str, object]) -> bytes:
+    """Return what our plugin tells."""
+    return b"".join(json.dumps(fact).encode() + b"\n" for fact in facts)
 
 
 def reporting(report: bytes, **facts: object) -> ScriptedSandbox:
-    """Return a sandbox whose test command leaves a report."""
+    """Return a sandbox whose tests tell this to who listens."""
     sandbox = ScriptedSandbox({})
-    sandbox.answer(
-        "cat --", lambda command: result(report.replace(b"KEY", command.argv[-1].encode()))
-    )
+    sandbox.answer("listen", result(b"7\n" + report))
     sandbox.answer("exec 2>&1", result(**facts))
     return sandbox
 
@@ -232,31 +231,61 @@ async def test_a_hostile_report_is_survived():
     assert (done.passed, done.failed) == ((), ())
 
 
-async def test_the_report_folder_is_fresh_and_goes_again():
-    """What an earlier process left there is not read, and later sessions do not report."""
+async def test_somebody_listens_while_the_tests_run_and_no_longer() -> None:
+    """In a folder that holds nothing of an earlier process, and that goes again."""
     sandbox = reporting(b"")
-    await run_tests(sandbox, "pytest", timeout=9)
-    first, _, last = sandbox.commands
-    assert "rm -rf" in first.argv[2]
-    assert first.argv[-2:] == last.argv[-2:] == (FOLDER, first.argv[-1])
-    assert last.argv[2].rstrip().endswith('rm -rf -- "$1"')
+    await run_tests(sandbox, "pytest", selector="t.py::a", timeout=9)
+    listens, _, ends = sandbox.commands
+    assert "rm -rf" in listens.argv[2]
+    assert listens.argv[4] == FOLDER
+    assert sandbox.inputs[0] == b'["t.py::a"]'
+    assert ends.argv[2:] == ('kill -TERM "$2"; rm -rf -- "$1"', "sh", FOLDER, "7")
     assert f"{pytest_report.PARENT}/{pytest_report.NAME}" == FOLDER
+    assert pytest_report.SOCKET == listen.NAME
 
 
-async def test_keys_are_never_used_again():
-    """Who has seen one run cannot forge the next."""
-    sandbox = reporting(b"")
-    for _ in range(2):
-        await run_tests(sandbox, "pytest", timeout=9)
-    assert len({command.argv[-1] for command in sandbox.commands if command.argv}) == 2
+async def test_where_nobody_can_listen_the_status_says_it_all():
+    """Without any Python inside no test can be heard of, and nothing waits for it."""
+    sandbox = ScriptedSandbox({})
+    sandbox.answer("exec 2>&1", result(code=1))
+    done = await run_tests(sandbox, "make test", timeout=9)
+    assert (done.passed, done.failed, done.exit_code) == ((), (), 1)
 
 
 @pytest.mark.cheats
-async def test_lines_without_the_key_are_not_heard():
-    """A program that writes into our report claims nothing."""
-    claims = ({"started": 1}, {"id": "a", "outcome": "passed"}, {"finished": 0})
-    report = lines(*claims, key="") + lines(*claims, key="f" * 32)
-    done = await run_tests(reporting(report, code=0), "pytest", timeout=9)
+@pytest.mark.parametrize(
+    ("command", "sessions"),
+    [
+        ("pytest -q", "1"),
+        ("export A=1\nulimit -t 9 2>/dev/null\npython -m pytest --maxfail=0", "1"),
+        ("cd tests && PYTEST_ADDOPTS=-q /venv/bin/python3.11 -X dev -m pytest", "1"),
+        ("pytest a; pytest b", "1000"),
+        ("make test", "1000"),
+        ("tox -- pytest", "1000"),
+    ],
+)
+async def test_no_more_sessions_are_heard_than_a_command_starts(command, sessions):
+    """One that a patch starts beside the only one claims nothing."""
+    sandbox = reporting(b"")
+    await run_tests(sandbox, command, timeout=9)
+    assert sandbox.commands[0].argv[6] == sessions
+
+
+@pytest.mark.cheats
+async def test_a_file_that_leaves_itself_out_passes_no_test_in_a_later_session():
+    """It could not be got into, so nobody else has been in it."""
+    first = [{"started": 1}, {"id": "t.py", "outcome": "skipped"}, {"finished": 0}]
+    again = [{"started": 2}, {"id": "t.py::a", "outcome": "passed"}, {"finished": 0}]
+    done = await run_tests(reporting(lines(*first, *again), code=0), "make test", timeout=9)
+    assert done.passed == ()
+
+
+@pytest.mark.cheats
+async def test_after_a_session_that_was_broken_off_nothing_passes():
+    """Whatever it had not come to."""
+    first = [{"started": 1}, {"finished": 3}]
+    again = [{"started": 2}, {"id": "t.py::a", "outcome": "passed"}, {"finished": 0}]
+    done = await run_tests(reporting(lines(*first, *again), code=0), "make test", timeout=9)
     assert done.passed == ()
 
 

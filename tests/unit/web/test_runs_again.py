@@ -1,14 +1,13 @@
 """Orders that are sent again, runs that are done again, and keys that are shut meanwhile."""
 
+import time
 from typing import Any
 
 import pytest
-from tests.unit.web.rooms import BOOK, END, Service, memory_service
+from tests.unit.web.rooms import ASKED, BOOK, END, Service, memory_service
 
 from turnout.core.ids import RunId
 from turnout.core.service.repositories import RepositoryBook
-from turnout.gateway.delivery import AppLimits
-from turnout.web.runs.streams import Streams
 
 ORDER = {"task": "Fix it.", "repo": "shop"}
 ONCE = {"idempotency-key": "k-1"}
@@ -61,6 +60,14 @@ async def test_a_retry_of_what_the_service_no_longer_does_is_refused(
     assert len(service.call("GET", "/runs").json()["runs"]) == 1
 
 
+async def test_a_retry_carries_no_push_by_hand_along(service: Service) -> None:
+    """What somebody has had pushed was a diff that they had read."""
+    path = await ended(service)
+    assert service.call("POST", f"{path}/publish", json={"publish": "branch"}).status_code == 200
+    assert service.call("GET", path).json()["publish"] == "branch"
+    assert service.call("POST", f"{path}/retry").json()["publish"] is None
+
+
 async def test_a_retry_with_the_same_key_is_one_run(service: Service) -> None:
     """Sent again: 200 and the same run; of another run, or as an order: a conflict."""
     path, other = await ended(service), await ended(service)
@@ -93,16 +100,29 @@ async def test_the_same_key_is_the_same_run_whatever_has_changed_since(
 
 
 async def test_a_stream_ends_once_its_key_is_shut() -> None:
-    """It says so, and whoever comes back is refused; the run goes on."""
-    service = memory_service(Streams(AppLimits(keep_alive=0.02)))
+    """Within two seconds it says so, and whoever comes back is refused; the run goes on."""
+    service = memory_service()
     run_id: RunId = service.ordered()
     await service.begun(run_id)
     service.shut_after["red-viewer"] = 3
+    began = time.monotonic()
     stream = service.call("GET", f"/runs/{run_id}/events", "red-viewer")
     assert stream.status_code == 200
+    assert time.monotonic() - began < 8
     assert "run_started" in stream.text
     last = stream.text.strip().rpartition("\n\n")[2]
     assert last.startswith("event: error\n")
     assert '"code":"invalid_api_key"' in last
     assert refusal(service.call("GET", f"/runs/{run_id}/events", "red-viewer"))[0] == 401
     assert service.call("GET", f"/runs/{run_id}").json()["state"] == "running"
+
+
+async def test_a_stream_says_nothing_new_once_its_key_is_shut() -> None:
+    """Not even what comes before it is asked about the key again by itself."""
+    service = memory_service()
+    run_id: RunId = service.ordered()
+    await service.begun(run_id, *[ASKED] * 20)
+    service.shut_after["red-viewer"] = 8
+    told = service.call("GET", f"/runs/{run_id}/events", "red-viewer").text
+    assert 0 < told.count("event: approval_asked") < 10
+    assert told.strip().rpartition("\n\n")[2].startswith("event: error\n")

@@ -11,8 +11,10 @@ from turnout.core.policies import EgressPolicy, Policy, PoolRule
 from turnout.core.service.orders import OrderLimits
 from turnout.errors import ConfigError, UsageError
 from turnout.evals.trials.arms import read_arms
+from turnout.gateway.catalog import Catalog
 from turnout.settings import load_settings
-from turnout.wiring.evaluation.arms import FrozenPolicies, find_policies, served_arm
+from turnout.wiring.evaluation.arms import FrozenPolicies, check_model, find_policies, served_arm
+from turnout.wiring.sources import local_catalog
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SAVED = Policy(name="saved", revision=2, pool=PoolRule(models=("m",)))
@@ -113,3 +115,30 @@ async def test_a_policy_that_is_not_there_is_named(settings, text):
     with pytest.raises(ConfigError) as caught:
         await served(settings, text)
     assert caught.value.mend
+
+
+async def test_a_pinned_arm_stays_the_same_whatever_other_models_there_are(settings):
+    """Those that are routed are others then: they might have been served by them."""
+    one = replace(settings, catalog=local_catalog("m", "http://h/v1", "absent"))
+    more = local_catalog("n", "http://i/v1", "absent", "local-2")
+    both = replace(
+        one,
+        catalog=Catalog(
+            {**one.catalog.providers, **more.providers},
+            (*one.catalog.deployments, *more.deployments),
+        ),
+    )
+    (auto, pinned), (other, same) = [await served(each, "auto", "model:m") for each in (one, both)]
+    assert pinned.arm == same.arm
+    assert auto.arm != other.arm
+
+
+def test_a_model_that_is_not_there_is_refused_by_its_arm():
+    """With those that are; by its model or by the deployment it may be named."""
+    catalog = local_catalog("big", "http://127.0.0.1:1", "confirmed")
+    (deployment,) = catalog.deployments
+    for name in ("big", deployment.id):
+        check_model(*read_arms([f"model:{name}"]), catalog)
+    with pytest.raises(ConfigError, match="The arm 'model:bigg' names the model 'bigg'") as caught:
+        check_model(*read_arms(["model:bigg"]), catalog)
+    assert "big" in caught.value.mend

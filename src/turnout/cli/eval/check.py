@@ -7,22 +7,27 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import (
-    config_option,
-    json_option,
-    read_settings,
-    repos_option,
-    sandbox_option,
-    say_json,
+from turnout.cli.eval.options import (
+    beside,
+    chosen_options,
+    ground_options,
+    jobs_option,
+    say,
+    settings_of,
+    tasks_argument,
 )
+from turnout.cli.options import repos_option, say_json
 from turnout.cli.terminal import plural, safe
 from turnout.errors import RepositoryError, UsageError
 from turnout.evals.grading.health import Checker, Health, add_health, load_health
 from turnout.evals.instances.load import load_instances
 from turnout.evals.instances.model import Instance
+from turnout.evals.instances.sources import check_sources
+from turnout.evals.mine.proven import LeftOut
 from turnout.settings import DriverName, Settings
 from turnout.wiring.evaluation.grading import OpenGrading, open_grading
 from turnout.wiring.evaluation.opening import grading_slots
+from turnout.wiring.evaluation.proving import proven
 
 __all__ = ["check"]
 
@@ -52,9 +57,8 @@ class _Request:
     "  2  wrong usage, or a line of TASKS that is wrong\n"
     "  4  the environment is not fit (sandbox)",
 )
-@click.argument("tasks", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--only", multiple=True, metavar="ID", help="Check this instance; may be repeated.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Check the first N.")
+@tasks_argument
+@chosen_options("Check")
 @click.option(
     "--times",
     type=click.IntRange(1, 20),
@@ -63,12 +67,7 @@ class _Request:
     metavar="N",
     help="Grade each known fix N times, each time with another seed of Python's hashes.",
 )
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1, 64),
-    metavar="N",
-    help="Instances that are checked at once; by default one for each core, as memory allows.",
-)
+@jobs_option("Instances that are checked")
 @repos_option
 @click.option(
     "--health",
@@ -77,16 +76,14 @@ class _Request:
     help="Where what was found is kept; default: TASKS with the ending .health.jsonl, here.",
 )
 @click.option("--again", is_flag=True, help="Check what was checked before as well.")
-@sandbox_option
-@json_option
-@config_option
+@ground_options
 def check(
     *,
     tasks: Path,
     only: tuple[str, ...],
     limit: int | None,
     times: int,
-    concurrency: int | None,
+    jobs: int | None,
     repos: Path | None,
     health: Path | None,
     again: bool,
@@ -98,20 +95,18 @@ def check(
 
     Without a fix the tests that must pass have to fail, and the others to pass; with the known
     fix, where there is one, all have to pass. An instance of which this is not so says nothing
-    about a model: reports leave it out of every rate.
+    about a model: reports leave it out of every rate. Rows that are facts of a fix alone are proven
+    first, once.
     """
-    settings = read_settings(config)
-    if sandbox is not None:
-        settings = settings.with_driver(sandbox)
     request = _Request(
-        settings,
+        settings_of(config, sandbox),
         tasks,
         repos,
         only,
         limit,
         health or Path(f"{tasks.stem}.health.jsonl"),
         times,
-        concurrency or grading_slots(),
+        jobs or grading_slots(),
         again,
     )
     rows = asyncio.run(_check(request))
@@ -133,15 +128,20 @@ def check(
 async def _check(request: _Request) -> tuple[Health, ...]:
     """Check what was not checked before, and return a row for every instance that is asked for."""
     instances = await _instances(request)
+    ready = await proven(request.settings, instances, beside(request.health, "proven"), say)
     known = load_health(request.health)
     found: dict[str, Health] = {
         each.instance_id: known[each.instance_id]
-        for each in instances
+        for each in ready.instances
         if _is_known(each, known, request)
     }
-    todo = [each for each in instances if each.instance_id not in found]
-    if found:
-        _say(f"{plural(len(found), 'instance')} checked before in {request.health}")
+    for each in ready.left_out:
+        found[each.instance.instance_id] = row = _refuted(each)
+        add_health(request.health, row)
+    todo = [each for each in ready.instances if each.instance_id not in found]
+    before = len(found) - len(ready.left_out)
+    if before:
+        say(f"{plural(before, 'instance')} checked before in {request.health}")
     if todo:
         async with open_grading(request.settings) as opened:
             checker = Checker(opened.grader, times=request.times, jobs=request.jobs)
@@ -152,12 +152,18 @@ async def _check(request: _Request) -> tuple[Health, ...]:
                     add_health(request.health, row)
                     found[row.instance_id] = row
                     mark = "sound" if row.sound else "NOT SOUND"
-                    _say(f"[{number}/{len(todo)}] {row.instance_id}: {mark}. {row.detail}")
+                    say(f"[{number}/{len(todo)}] {row.instance_id}: {mark}. {row.detail}")
             finally:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
     return tuple(found[each.instance_id] for each in instances)
+
+
+def _refuted(left: LeftOut) -> Health:
+    """Return the row of an instance whose facts do not hold on this machine."""
+    detail = f"Its facts do not hold here: {left.why}."
+    return Health(left.instance.instance_id, left.instance.digest, sound=False, detail=detail)
 
 
 async def _one(checker: Checker, opened: OpenGrading, instance: Instance) -> Health:
@@ -177,6 +183,7 @@ async def _instances(request: _Request) -> tuple[Instance, ...]:
             mend=f"The first is {instances[0].instance_id}.",
         )
     chosen = [each for each in instances if not request.only or each.instance_id in request.only]
+    await check_sources(chosen[: request.limit])
     return tuple(chosen[: request.limit])
 
 
@@ -185,7 +192,3 @@ def _is_known(instance: Instance, known: Mapping[str, Health], request: _Request
     if row is None or request.again or row.instance_digest != instance.digest:
         return False
     return not instance.patch or row.times >= request.times
-
-
-def _say(text: str) -> None:
-    click.echo(safe(text), err=True)

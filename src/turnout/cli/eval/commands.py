@@ -3,14 +3,15 @@
 import click
 
 from turnout.cli.eval.check import check
-from turnout.cli.eval.compare import compare
 from turnout.cli.eval.evidence.apply import apply
 from turnout.cli.eval.evidence.checkup import checkup
-from turnout.cli.eval.export import export
 from turnout.cli.eval.mine import mine
 from turnout.cli.eval.regrade import command as regrade
-from turnout.cli.eval.report import report
-from turnout.cli.eval.run import run
+from turnout.cli.eval.results.compare import compare
+from turnout.cli.eval.results.export import export
+from turnout.cli.eval.results.publish import publish
+from turnout.cli.eval.results.report import report
+from turnout.cli.eval.running.run import run
 
 __all__ = ["command"]
 
@@ -29,3 +30,4 @@ command.add_command(apply)
 command.add_command(checkup)
 command.add_command(regrade)
 command.add_command(export)
+command.add_command(publish)

@@ -2,26 +2,20 @@
 
 import asyncio
 import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
-from typing import Final
 
 import click
 
 from turnout import __version__
-from turnout.cli.options import (
-    config_option,
-    json_option,
-    read_settings,
-    sandbox_option,
-    say_json,
-)
+from turnout.cli.eval.options import FiniteRange, ground_options, jobs_option, say, settings_of
+from turnout.cli.eval.progress import Progress
+from turnout.cli.options import say_json
 from turnout.cli.terminal import plural, safe
+from turnout.core.clock import SystemClock
 from turnout.core.json import JsonObject, as_object
 from turnout.errors import UsageError
 from turnout.evals.instances.clone import Clone
@@ -29,25 +23,29 @@ from turnout.evals.instances.entries import entries
 from turnout.evals.instances.load import load_instances
 from turnout.evals.mine.candidates import Rules, look_through
 from turnout.evals.mine.filling import Facts, fill
-from turnout.evals.mine.mining import Miner, Told, Wish
+from turnout.evals.mine.mining import Miner, Wish
 from turnout.evals.mine.output import MinedFile
 from turnout.evals.mine.parents import Parents
 from turnout.evals.mine.prove import Prover
-from turnout.evals.mine.reasons import REASONS, Dropped
+from turnout.evals.mine.reasons import REASONS
 from turnout.evals.mine.record import About, about_clone
 from turnout.sandbox.workspace.folders import short_hash
 from turnout.settings import DriverName, Settings
+from turnout.wiring.evaluation.opening import grading_slots
 from turnout.wiring.sandboxes import open_sandboxes
 from turnout.wiring.state import state_folder_of
 
 __all__ = ["mine"]
 
-_GIB: Final = 1 << 30
-_EVERY: Final = 200
-_SILENT: Final = frozenset(
-    {"not_a_fix", "no_source", "no_test", "odd_files", "many_files", "too_large", "no_code"}
-)
-"""Reasons that most commits have: they are counted and not told one by one."""
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What was not decided."""
+
+    failures: tuple[str, ...] = ()
+    """What kept commits from it: they are tried again another time."""
+    unseen: int = 0
+    """Commits that were not looked at, because enough was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,24 +123,20 @@ class _Request:
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=1),
+    type=FiniteRange(min=1),
     default=300.0,
     show_default=True,
     metavar="S",
     help="Leave out fixes whose suite takes more seconds of CPU time.",
 )
-@click.option(
-    "--jobs", type=click.IntRange(1, 64), metavar="N", help="Fixes that are tried at once."
-)
+@jobs_option("Fixes that are tried", "--jobs")
 @click.option(
     "--repos",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
     help="Folder of clones, where REPO is a file of facts.",
 )
-@sandbox_option
-@json_option
-@config_option
+@ground_options
 def mine(
     *,
     source: Path,
@@ -176,9 +170,7 @@ def mine(
     """
     if output.exists() and output.samefile(source):
         raise UsageError(f"{output} is what is read.", mend="Name another file with -o.")
-    settings = read_settings(config)
-    if sandbox is not None:
-        settings = settings.with_driver(sandbox)
+    settings = settings_of(config, sandbox)
     rules = Rules(max_lines=max_lines, any_title=any_title, tests=settings.test_paths)
     setup = setup if setup is not None else settings.setup
     asked = [str(rules), self_contained, list(requirements), setup, test_command, times, seconds]
@@ -188,7 +180,7 @@ def mine(
         source,
         out,
         rules,
-        Wish(limit, jobs or _usual_jobs(), self_contained),
+        Wish(limit, jobs or grading_slots(), self_contained),
         rev,
         since.isoformat() if since else "",
         times,
@@ -199,23 +191,28 @@ def mine(
         repos,
     )
     with out.alone():
-        failures = asyncio.run(_mine(request))
+        try:
+            left = asyncio.run(_mine(request))
+        except KeyboardInterrupt:
+            decided = f"{plural(len(out.commits), 'commit')} decided"
+            say(f"{plural(out.kept, 'row')} in {output}, {decided}; the same command goes on.")
+            raise
     if as_json:
-        say_json(_summary_json(out, output, failures))
+        say_json(_summary_json(out, output, left))
     else:
-        click.echo(safe(_summary(out, output, failures)))
-    return 0 if out.kept and not failures else 1
+        click.echo(safe(_summary(out, output, left)))
+    return 0 if out.kept and not left.failures else 1
 
 
-async def _mine(request: _Request) -> tuple[str, ...]:
-    """Mine, and return what kept commits from being decided."""
+async def _mine(request: _Request) -> _Left:
+    """Mine, and return what was not decided."""
     async with open_sandboxes(request.settings) as driver:
         prover = Prover(
             driver, request.settings.limits, seconds=request.seconds, times=request.times
         )
         if request.source.is_file():
             await _fill(request, prover)
-            return ()
+            return _Left()
         clone = await Clone.open(str(request.source.absolute()))
         start = await clone.commit_of(request.revision)
         repo, licence = await about_clone(clone, start)
@@ -229,13 +226,23 @@ async def _mine(request: _Request) -> tuple[str, ...]:
         )
         parents = Parents(_parents_folder(request.settings, clone), clone)
         await parents.begin()
-        tell = _teller(request.out)
-        miner = Miner(prover, about, request.out, request.wish, tell, parents=parents)
         known = request.out.commits
-        await miner.mine(
-            look_through(clone, start, request.rules, since=request.since, known=known)
-        )
-        return miner.failures
+        length = await clone.length(start, since=request.since)
+        to_come = max(0, length - len(known))
+        progress = Progress(request.out, say, SystemClock(), request.wish.limit, to_come)
+        before = f", {plural(len(known), 'commit')} decided before" if known else ""
+        say(f"{plural(length, 'commit')} of {repo}{before}")
+        miner = Miner(prover, about, request.out, request.wish, progress, parents=parents)
+        beat = asyncio.create_task(progress.go_on())
+        try:
+            await miner.mine(
+                look_through(clone, start, request.rules, since=request.since, known=known)
+            )
+        finally:
+            beat.cancel()
+            await asyncio.gather(beat, return_exceptions=True)
+        # The first commit of all has no parent and is none to look at.
+        return _Left(miner.failures, max(0, to_come - progress.looked - 1))
 
 
 def _parents_folder(settings: Settings, clone: Clone) -> Path:
@@ -252,7 +259,7 @@ async def _fill(request: _Request, prover: Prover) -> None:
         prover,
         request.out,
         jobs=request.wish.jobs,
-        tell=_teller(request.out),
+        tell=Progress(request.out, say, SystemClock()).tell,
     )
 
 
@@ -260,25 +267,7 @@ def _object(text: str) -> JsonObject:
     return as_object(json.loads(text))
 
 
-def _teller(out: MinedFile) -> Callable[[Told], None]:
-    """Return what says how each commit was decided, and now and then how many were."""
-    looked = count(1)
-
-    def tell(told: Told) -> None:
-        number = next(looked)
-        line = f"{told.commit[:10]} {told.title}"
-        if not isinstance(told.verdict, Dropped):
-            _say(f"kept {line} (lines: {told.verdict}; {plural(out.kept, 'row')})")
-        elif told.verdict.reason not in _SILENT:
-            detail = f" ({told.verdict.detail})" if told.verdict.detail else ""
-            _say(f"left {line}: {REASONS[told.verdict.reason]}{detail}")
-        elif number % _EVERY == 0:
-            _say(f"{plural(number, 'commit')} looked at, {plural(out.kept, 'row')}")
-
-    return tell
-
-
-def _summary(out: MinedFile, path: Path, failures: Sequence[str]) -> str:
+def _summary(out: MinedFile, path: Path, left: _Left) -> str:
     lines = [f"{plural(out.kept, 'row')} in {path}"]
     lines += [
         f"{out.sizes[each]:7}  with {each} lines of code" for each in sorted(out.sizes, key=_order)
@@ -289,19 +278,23 @@ def _summary(out: MinedFile, path: Path, failures: Sequence[str]) -> str:
             f"{out.reasons[each]:7}  {REASONS[each]}" for each in REASONS if each in out.reasons
         ]
         lines += [f"         (one by one in {out.dropped_path})"]
-    if failures:
-        lines += ["", f"{plural(len(failures), 'commit')} could not be decided:", *failures]
+    if left.unseen:
+        lines += ["", f"{plural(left.unseen, 'older commit')} not looked at: there are enough rows"]
+    if left.failures:
+        failed = plural(len(left.failures), "commit")
+        lines += ["", f"{failed} could not be decided:", *left.failures]
     if out.kept:
         lines += ["", f"next: turnout eval run {path}"]
     return "\n".join(lines)
 
 
-def _summary_json(out: MinedFile, path: Path, failures: Sequence[str]) -> JsonObject:
+def _summary_json(out: MinedFile, path: Path, left: _Left) -> JsonObject:
     return {
         "rows": out.kept,
         "sizes": {name: out.sizes[name] for name in sorted(out.sizes, key=_order)},
         "dropped": {each: out.reasons[each] for each in REASONS if each in out.reasons},
-        "undecided": list(failures),
+        "undecided": list(left.failures),
+        "not_looked_at": left.unseen,
         "file": str(path),
         "dropped_file": str(out.dropped_path),
     }
@@ -311,15 +304,5 @@ def _order(size: str) -> int:
     return ("1", "2-5", "6-20", ">20").index(size) if size in ("1", "2-5", "6-20", ">20") else 9
 
 
-def _usual_jobs() -> int:
-    """Return how many suites this machine runs at once without slowing them to a halt."""
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(os.cpu_count() or 1, free // _GIB))
-
-
 def _hash(asked: Sequence[object]) -> str:
     return sha256(json.dumps(asked, default=str).encode()).hexdigest()[:16]
-
-
-def _say(text: str) -> None:
-    click.echo(safe(text), err=True)

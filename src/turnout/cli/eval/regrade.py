@@ -7,14 +7,8 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import (
-    config_option,
-    json_option,
-    read_settings,
-    repos_option,
-    sandbox_option,
-    say_json,
-)
+from turnout.cli.eval.options import beside, ground_options, jobs_option, say, settings_of
+from turnout.cli.options import repos_option, say_json
 from turnout.cli.terminal import plural, safe
 from turnout.errors import UsageError
 from turnout.evals.instances.load import load_instances
@@ -23,6 +17,7 @@ from turnout.evals.trials.store import Results
 from turnout.settings import DriverName, Settings
 from turnout.wiring.evaluation.grading import open_grading
 from turnout.wiring.evaluation.opening import grading_slots
+from turnout.wiring.evaluation.proving import proven
 
 __all__ = ["command"]
 
@@ -58,22 +53,15 @@ class _Request:
     help="The instances that the results are of.",
 )
 @repos_option
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1, 64),
-    metavar="N",
-    help="Patches that are graded at once; by default one for each core, as memory allows.",
-)
+@jobs_option("Patches that are graded")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and keep nothing.")
-@sandbox_option
-@json_option
-@config_option
+@ground_options
 def command(
     *,
     results: Path,
     tasks: Path,
     repos: Path | None,
-    concurrency: int | None,
+    jobs: int | None,
     dry_run: bool,
     sandbox: DriverName | None,
     as_json: bool,
@@ -83,11 +71,9 @@ def command(
 
     The new grades are appended and stand for the old ones, which stay in the file.
     """
-    settings = read_settings(config)
-    if sandbox is not None:
-        settings = settings.with_driver(sandbox)
-    jobs = concurrency or grading_slots()
-    done = asyncio.run(_regrade(_Request(settings, results, tasks, repos, jobs, dry_run)))
+    settings = settings_of(config, sandbox)
+    request = _Request(settings, results, tasks, repos, jobs or grading_slots(), dry_run)
+    done = asyncio.run(_regrade(request))
     changed = [each for each in done if each.changed]
     if as_json:
         say_json(
@@ -117,10 +103,13 @@ def command(
 async def _regrade(request: _Request) -> Sequence[Regraded]:
     instances = await load_instances(request.tasks, repositories=request.repos)
     results = Results(request.results)
-    pairs = gradable(results.trials, instances)
+    tried = {(each.instance_id, each.instance_digest) for each in results.trials}
+    wanted = [each for each in instances if (each.instance_id, each.digest) in tried]
+    ready = await proven(request.settings, wanted, beside(request.results, "proven"), say)
+    pairs = gradable(results.trials, ready.instances)
     left = len(results.trials) - len(pairs)
     if left:
-        _say(f"{plural(left, 'result')} left out: of another task, or without a run")
+        say(f"{plural(left, 'result')} left out: of another task, or without a run")
     if not pairs:
         raise UsageError(
             f"Nothing in {request.results} is a patch for an instance of {request.tasks}.",
@@ -132,7 +121,7 @@ async def _regrade(request: _Request) -> Sequence[Regraded]:
             done.append(each)
             old, new = each.old, each.new
             how = f"{old.grade} -> {new.grade}" if each.changed else new.grade
-            _say(f"[{len(done)}/{len(pairs)}] {old.instance_id} {old.arm}: {how}. {new.detail}")
+            say(f"[{len(done)}/{len(pairs)}] {old.instance_id} {old.arm}: {how}. {new.detail}")
     if not request.dry_run:
         with results.writing():
             for each in done:
@@ -140,7 +129,3 @@ async def _regrade(request: _Request) -> Sequence[Regraded]:
                 if each.new.graded or not each.old.graded:
                     results.add(each.new)
     return done
-
-
-def _say(text: str) -> None:
-    click.echo(safe(text), err=True)

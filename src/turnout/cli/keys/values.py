@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
 from typing import Final, Literal, TypeVar
 
 import click
@@ -17,7 +16,6 @@ Value = TypeVar("Value")
 
 _NONE: Final = "none"
 _MOST: Final = 2**31 - 1
-_MOST_USD: Final = 10**9
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,4})([dh])")
 
 
@@ -45,12 +43,12 @@ class _Spend(click.ParamType[Micros | str]):
         if value == _NONE:
             return value
         try:
-            amount = Decimal(value)
-        except InvalidOperation:
-            amount = Decimal(0)
-        if not (amount.is_finite() and 0 < amount <= _MOST_USD and usd_to_micros(amount)):
+            amount = usd_to_micros(value)
+        except ValueError:
+            amount = Micros(0)
+        if amount <= 0:
             self.fail("give US dollars above 0, such as 12.50, or `none`", param, ctx)
-        return usd_to_micros(amount)
+        return amount
 
 
 class _Expiry(click.ParamType[datetime | str]):

@@ -167,8 +167,8 @@ def _examined_json(examined: Examination) -> JsonObject:
 def _spend(text: str) -> Micros:
     try:
         amount = usd_to_micros(text)
-    except ArithmeticError:
-        raise click.BadParameter(f"{text!r} is no amount in US dollars.") from None
+    except ValueError:
+        raise click.BadParameter(f"{text[:100]!r} is no amount in US dollars.") from None
     if amount <= 0:
         raise click.BadParameter("The amount must be above 0.")
     return amount

@@ -1,7 +1,6 @@
 """Files of policies as the commands take them."""
 
 import pwd
-import tomllib
 from dataclasses import dataclass
 from os import getuid
 from pathlib import Path
@@ -10,6 +9,7 @@ from turnout.cli.options import read_settings
 from turnout.core.govern.revisions import DEFAULT_POLICY
 from turnout.core.json import JsonObject
 from turnout.core.policies import Policy
+from turnout.core.toml import TomlError, read_toml
 from turnout.errors import ConfigError
 from turnout.gateway.config.policy_file import parse_policies
 from turnout.settings import Settings, load_settings
@@ -66,10 +66,10 @@ def user_name() -> str:
 
 def _document(path: Path) -> JsonObject:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return read_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} cannot be read: {error}.") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except TomlError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error

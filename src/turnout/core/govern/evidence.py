@@ -111,6 +111,14 @@ class Evaluation:
     """Who applied it."""
     applied_at: datetime | None = None
     """None: it was not applied."""
+    tasks: str = ""
+    """Digest of the set of tasks that it is of; empty: unknown, and the same as no other."""
+    beside: bool = False
+    """Whether it is ranked beside what was measured on other tasks, because somebody said so."""
+
+    def same_as(self, other: "Evaluation") -> bool:
+        """Whether it says the same and is ranked beside the same."""
+        return (self.id, self.tasks, self.beside) == (other.id, other.tasks, other.beside)
 
     def results(self) -> tuple[QualityResult, ...]:
         """Return what it says of each model, in the form in which decisions cite it."""
@@ -143,16 +151,28 @@ def in_force(applied: Sequence[Evaluation]) -> tuple[QualityResult, ...]:
 
     Of each model and task kind the last one counts. Figures of models that saw the tests and of
     models that did not are never ranked against each other: of a task kind, those alone count
-    that were measured as the last one was.
+    that were measured as the last one was. Nor are figures of different sets of tasks, unless an
+    evaluation was applied to be ranked beside what counted before it.
     """
-    modes = {each.task: each.mode for each in applied}
+    kinds = dict.fromkeys(each.task for each in applied)
     found = {
         (result.subject, result.task): result
-        for each in applied
-        if each.mode == modes[each.task]
+        for kind in kinds
+        for each in _counting([one for one in applied if one.task == kind])
         for result in each.results()
     }
     return tuple(found[key] for key in sorted(found))
+
+
+def _counting(applied: Sequence[Evaluation]) -> Sequence[Evaluation]:
+    """Return those of one task kind that may be ranked together, in their order."""
+    alike = [each for each in applied if each.mode == applied[-1].mode]
+    kept: list[Evaluation] = []
+    for place, each in enumerate(alike):
+        if not each.beside:
+            kept = [one for one in alike[:place] if one.tasks and one.tasks == each.tasks]
+        kept.append(each)
+    return kept
 
 
 @cache

@@ -1,8 +1,9 @@
 """A run as it was ordered, and where it stands."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from turnout.core.events import ApprovalAsked
 from turnout.core.ids import RunId, ToolCallId
@@ -14,6 +15,7 @@ from turnout.core.tasks import Task
 __all__ = [
     "Answer",
     "Head",
+    "Later",
     "Once",
     "Order",
     "OrderLimits",
@@ -21,10 +23,17 @@ __all__ = [
     "Publish",
     "RunFilter",
     "RunPage",
+    "Sought",
     "Submitted",
+    "cancelled",
+    "cancelled_words",
 ]
 
 Publish = Literal["branch", "draft"]
+
+_MOST_WORDS: Final = 32
+_SHORTEST_PART: Final = 4
+"""Characters of an id that stand for it without its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +46,18 @@ class OrderLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """What was asked for of this one run once it was ordered: no part of what is done again."""
+
+    publish: Publish | None = None
+    """What a person had become of its diff after its end."""
+    cancelled_by: str = ""
+    """Name of the key that has cancelled it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
-    """What somebody has asked for; only `publish` may still be asked for later."""
+    """What somebody has asked for; only `later` comes after it."""
 
     task: Task
     """Its repository holds no credentials: they would be on record."""
@@ -60,6 +79,22 @@ class Order:
     """The run that this one does again."""
     origin: Origin | None = None
     """Where at a forge it was asked for; None where it came in another way."""
+    later: Later = field(default_factory=Later)
+
+    @property
+    def publishes(self) -> Publish | None:
+        """What becomes of the diff, whoever asked for it, and when."""
+        return self.later.publish or self.publish
+
+
+def cancelled(order: Order, by: str) -> Order:
+    """Return an order with the name of the key that has cancelled its run."""
+    return replace(order, later=replace(order.later, cancelled_by=by))
+
+
+def cancelled_words(by: str) -> str:
+    """Return that a run was cancelled, without a full stop; `by`: the key, or empty."""
+    return f"Cancelled by {by}" if by else "Cancelled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +162,40 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Sought:
+    """One word that is looked for."""
+
+    word: str
+    """In lower case."""
+
+    @property
+    def beginnings(self) -> Sequence[str]:
+        """What an id begins with that is meant by it: with its `run-` or without, as branches."""
+        bare = self.word.rpartition("/")[2]
+        return (bare, f"run-{bare}") if len(bare) >= _SHORTEST_PART else (bare,)
+
+    @property
+    def ending(self) -> str:
+        """What such an id may end with; empty where the word is too short to mean one."""
+        return self.word if len(self.word) >= _SHORTEST_PART else ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunFilter:
     """Which runs of a project are listed; what is empty or None leaves none out."""
 
     states: tuple[RunState, ...] = ()
     outcome: Outcome | None = None
+    verdict: VerdictName | None = None
     label: str | None = None
     repository: str | None = None
     words: str = ""
-    """In the task, whatever their case, or the beginning of the run's id."""
+    """Each in the task, in any order and whatever their case, or a part of the run's id."""
+
+    @property
+    def sought(self) -> Sequence[Sought]:
+        """The words one by one; of very many the last ones are looked for as they stand."""
+        return tuple(map(Sought, self.words.lower().split(maxsplit=_MOST_WORDS - 1)))
 
 
 @dataclass(frozen=True, slots=True)

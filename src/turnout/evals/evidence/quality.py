@@ -14,6 +14,9 @@ from hashlib import sha256
 from turnout.core.govern.evidence import Evaluation, Score
 from turnout.core.inference import TaskKind
 from turnout.errors import UsageError
+from turnout.evals.conditions.model import Conditions, set_digest
+from turnout.evals.evidence.doubts import ranking_of, strict_failures, too_few
+from turnout.evals.report.counting.members import current, task_set_of
 from turnout.evals.report.counting.select import apart, fit, named, newest, unfit_of
 from turnout.evals.report.model import Unfit
 from turnout.evals.trials.model import Mode, Trial
@@ -40,6 +43,10 @@ class Wish:
     """Those alone; empty: all that are told apart."""
     unfit: Sequence[Unfit] = ()
     """Tasks that a check of the set has found to say nothing."""
+    conditions: Sequence[Conditions] = ()
+    """What the results were made under: they tell what set of tasks these are of."""
+    beside: bool = False
+    """Whether it is to be ranked beside figures of other sets of tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,11 @@ class Shown:
 
     evaluation: Evaluation
     notes: tuple[str, ...]
-    """What was left out and why, a sentence each."""
+    """What was left out and why, and what speaks against it, a sentence each."""
+    ranking: str = ""
+    """Whether the best model is told apart from the others; empty where there is one only."""
+    too_few: str = ""
+    """Why its tasks are too few to rank by; empty where they are not. One of the notes."""
 
 
 @dataclass(slots=True)
@@ -66,9 +77,12 @@ def evaluation_of(trials: Sequence[Trial], wish: Wish, now: datetime) -> Shown:
     However often a task was tried, it counts once, with the mean of its tries. `UsageError` where
     nothing can be told, or results of different kinds are there and none was asked for.
     """
-    kept = _comparable(newest(trials), wish)
+    rows, outdated = current(wish.conditions, newest(trials))
+    kept = _comparable(rows, wish)
     unfit = unfit_of(kept, wish.unfit)
     found = _sorted(fit(kept, unfit))
+    if outdated:
+        found.notes.append(f"{_tasks(len(outdated))} left out as they were before a change.")
     if unfit:
         found.notes.append(f"{_tasks(len(unfit))} left out: their tests say nothing of a fix.")
     chosen = _chosen(found, wish)
@@ -83,6 +97,8 @@ def evaluation_of(trials: Sequence[Trial], wish: Wish, now: datetime) -> Shown:
     if len(every) > len(shared):
         left = len(every) - len(shared)
         found.notes.append(f"{_tasks(left)} left out: not every model has a grade there.")
+    few = too_few(len(shared))
+    found.notes += [each for each in (few, *strict_failures(chosen)) if each]
     scores = tuple(
         Score(model, round(sum(share[task] for task in shared)), len(shared))
         for model, share in sorted(shares.items())
@@ -96,8 +112,17 @@ def evaluation_of(trials: Sequence[Trial], wish: Wish, now: datetime) -> Shown:
         at=max(moments, default=now),
         source=wish.source,
         scores=scores,
+        tasks=_set_of(wish.conditions, kept),
+        beside=wish.beside,
     )
-    return Shown(evaluation, tuple(found.notes))
+    return Shown(evaluation, tuple(found.notes), ranking_of(shares, sorted(shared)), few)
+
+
+def _set_of(conditions: Sequence[Conditions], trials: Sequence[Trial]) -> str:
+    """Return the digest of the set that trials of one way are of, run or not."""
+    way = (trials[0].mode, trials[0].strict)
+    own = [each for each in conditions if (each.mode, each.strict) == way]
+    return set_digest(task_set_of(own, trials).members)
 
 
 def _comparable(trials: Sequence[Trial], wish: Wish) -> list[Trial]:

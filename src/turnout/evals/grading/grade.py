@@ -1,19 +1,25 @@
 """A patch graded by tests that its author never saw, in a sandbox that its run never touched."""
 
 import asyncio
-import secrets
+import random
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from turnout.core.runs import TestReport
 from turnout.errors import SandboxError, ToolError, UnfitError
-from turnout.evals.grading.before import Before, Befores
+from turnout.evals.grading.before import Before, Befores, KeepsBefores
 from turnout.evals.grading.canary import hatch
 from turnout.evals.grading.checks import bent_files, is_forged, shown_by
 from turnout.evals.grading.model import Grade, GradeName
 from turnout.evals.grading.names import count, some
-from turnout.evals.grading.patches import Kept, judging_paths, without_tests
+from turnout.evals.grading.patches import (
+    Kept,
+    judging_paths,
+    may_be_source,
+    patched_paths,
+    without_tests,
+)
 from turnout.evals.grading.smells import smells
 from turnout.evals.grading.suite import Suite, names_nothing, put
 from turnout.evals.instances.model import Instance
@@ -52,13 +58,17 @@ class Grader:
         test_timeout: float,
         run_tests: RunTests = run_tests,
         test_paths: TestPaths = USUAL_TESTS,
+        keeper: KeepsBefores | None = None,
     ) -> None:
-        """Let the tests use `test_timeout` CPU seconds, and some times that by the clock."""
+        """Let the tests use `test_timeout` CPU seconds, and some times that by the clock.
+
+        `keeper` keeps what is found out once about an instance.
+        """
         self._driver = driver
         self._suite = Suite(
             driver, limits, test_timeout, run_tests=run_tests, test_paths=test_paths
         )
-        self._befores = Befores(self._suite)
+        self._befores = Befores(self._suite, keeper)
 
     async def grade(
         self,
@@ -74,7 +84,7 @@ class Grader:
         `strict`: a change to tests that exist, or to what controls them, fails the trial; else it
         is left out and listed. `seed`: of Python's hashes while the tests run.
         """
-        kept = self._without_tests(instance, diff)
+        kept = self._without_tests(instance, diff, maybe=patched_paths(diff))
         if (early := _unworked(kept, strict=strict)) is not None:
             return early
         trouble = ""
@@ -96,11 +106,27 @@ class Grader:
         return await self._befores.of(instance, await self._driver.prepare(base))
 
     def _without_tests(
-        self, instance: Instance, diff: bytes, steered: frozenset[str] = frozenset()
+        self,
+        instance: Instance,
+        diff: bytes,
+        before: Before | None = None,
+        *,
+        steered: frozenset[str] = frozenset(),
+        maybe: frozenset[str] = frozenset(),
     ) -> Kept:
+        """Leave out what judges; without `before` all that may be a source among `maybe` is one."""
+        paths = self._suite.test_paths
         named = judging_paths((*instance.fail_to_pass, *instance.pass_to_pass))
-        judging = {*instance.hidden_tests, *named}
-        return without_tests(diff, judging, self._suite.test_paths, steered=steered)
+        judging = {*instance.hidden_tests, *patched_paths(instance.test_patch.encode()), *named}
+        sources = before.sources if before else {p for p in maybe if may_be_source(p, paths)}
+        return without_tests(
+            diff,
+            judging,
+            paths,
+            steered=steered,
+            sources=sources.union(patched_paths(instance.patch.encode())),
+            plugins=before.way.modules if before else (),
+        )
 
     async def _graded(self, case: _Case) -> Grade:
         began = time.monotonic()
@@ -109,7 +135,7 @@ class Grader:
         return replace(
             grade,
             failed_before=case.before.failed_before,
-            smells=smells(case.diff, texts),
+            smells=(*smells(case.diff, texts), *_unseen(grade)),
             environment=case.base.key,
             seconds=time.monotonic() - began,
         )
@@ -118,7 +144,7 @@ class Grader:
         """Judge a patch without its changes to what judges it, wherever these are found."""
         steered: frozenset[str] = frozenset()
         while True:
-            kept = self._without_tests(case.instance, case.diff, steered)
+            kept = self._without_tests(case.instance, case.diff, case.before, steered=steered)
             if (early := _unworked(kept, strict=case.strict)) is not None:
                 return early
             if case.before.fault:
@@ -156,10 +182,10 @@ class Grader:
         if before.way.canary != "nowhere":
             canary = hatch(case.instance.fail_to_pass, before.tests)
         report = await self._suite.run(sandbox, before.command, before.way, canary, seed=case.seed)
-        shown = shown_by(report, case.instance, before, canary)
+        shown = shown_by(report, before, canary)
         grade = Grade(
             "unresolved" if shown.fault else "resolved",
-            shown.fault or f"{count(shown.passed)} passed.",
+            f"{shown.fault}{_left_out(kept)}" if shown.fault else f"{count(shown.passed)} passed.",
             passes_after=not shown.fault,
             missing=shown.missing,
             lost=shown.lost,
@@ -172,9 +198,12 @@ class Grader:
     ) -> Grade:
         """See whether the tests that pass now fail where what they expect was bent."""
         before = case.before
-        bent = bent_files(case.instance, before, report, secrets.token_hex(4))
+        bent = bent_files(before, report, random.SystemRandom())
         if not bent:
             return grade
+        canary = None
+        if before.way.canary != "nowhere":
+            canary = hatch(case.instance.fail_to_pass, before.tests)
         async with self._suite.sandbox(case.base) as sandbox:
             applied = await sandbox.apply_patch(kept.diff)
             if not applied.applied:
@@ -182,19 +211,40 @@ class Grader:
             files = {path: each.text.encode() for path, each in bent.items()}
             await _put_tests(sandbox, case, kept, {**before.tests, **files})
             only = tuple(files) if names_nothing(before.command) else ()
+            if only and canary is not None:
+                only += (canary.path,)
             again = await self._suite.run(
                 sandbox,
                 before.command,
                 before.way,
+                canary,
                 only=only,
                 seed=case.seed,
                 usual=before.seconds,
             )
-        forged = is_forged(again, bent)
+        forged = is_forged(again, bent, canary)
         if not forged:
-            return replace(grade, bent_failed=None if forged is None else True)
-        text = "Tests that can only fail were reported as passed."
-        return replace(grade, name="unresolved", detail=text, passes_after=False, bent_failed=False)
+            return replace(grade, bent_failed=True)
+        if again.timed_out:
+            return grade
+        return replace(
+            grade, name="unresolved", detail=forged, passes_after=False, bent_failed=False
+        )
+
+
+def _unseen(grade: Grade) -> Iterator[str]:
+    """Yield what a person should know of a patch that is resolved by fewer checks than others."""
+    if grade.name == "resolved" and grade.canary_failed is None:
+        yield "No test that is bound to fail could be put among those that judge."
+    if grade.name == "resolved" and grade.bent_failed is None:
+        yield "No second look was taken: no test that must pass could be bent."
+
+
+def _left_out(kept: Kept) -> str:
+    """Return what may be the reason for a failure, after the sentence about that."""
+    if not kept.control:
+        return ""
+    return f" Left out of the patch, as it may change what the tests say: {some(kept.control)}."
 
 
 def _files(before: Before) -> Iterator[tuple[str, bytes]]:

@@ -22,15 +22,27 @@ _SUSPECT: Final[Mapping[str, re.Pattern[str]]] = {
         r"\b_?pytest\b|\bpluggy\b|\bconftest\b|turnout.report|\bunittest\.(?:case|result|runner)\b"
     ),
     "asks whether it is being tested": re.compile(r"PYTEST_\w+|\bsys\.argv\b.*test"),
-    "ends the process": re.compile(r"\bos\._exit\b|\bos\.abort\b|\bSIGKILL\b"),
-    "acts when the process ends": re.compile(r"\batexit\b"),
+    "ends the process": re.compile(r"\b_exit\b|\bos\.abort\b|\bSIGKILL\b|\bos\.exec\w+\b"),
+    "acts when the process ends": re.compile(r"\batexit\b|\bweakref\.finalize\b"),
+    "leaves tests out": re.compile(r"\bSkipTest\b"),
+    "reads tests": re.compile(
+        r"""["'/](?:tests?|specs?)["'/]|\btest_[\w*?]*\.py\b|\btests?[*?]+\.py\b"""
+    ),
+    "reads the code that calls it": re.compile(
+        r"\b(?:extract_stack|walk_stack|linecache|getsource(?:lines)?|getframeinfo|f_back|f_code)\b"
+        r"|\binspect\.(?:stack|trace|currentframe)\b|\bfindsource\b"
+    ),
+    "takes code to pieces": re.compile(r"__code__|\bco_(?:code|consts|names|name|lines)\b"),
     "watches or rewrites what runs": re.compile(
-        r"\bsettrace\b|\bsetprofile\b|\b_getframe\b|\bcurrentframe\b|\binspect\.stack\b"
+        r"\bsettrace\b|\bsetprofile\b|\b_getframe\b|\bcurrentframe\b|\b_current_frames\b"
         r"|\bgc\.get_(?:objects|referrers)\b|\bsys\.(?:meta_path|path_hooks|monitoring)\b"
-        r"|\bsys\.modules\[|\bctypes\b"
+        r"|\bsys\.modules\b|\bctypes\b|/proc/(?:self|\d|\{)"
     ),
     "leaves a process behind": re.compile(r"\bos\.fork\b|\bsetsid\b|\bstart_new_session\b"),
-    "answers any comparison": re.compile(r"\bdef __eq__\b.*(?:return True|:\s*$)|\bmock\.ANY\b"),
+    "answers any comparison": re.compile(
+        r"\bdef __eq__\b.*(?:return True|:\s*$)|\b__eq__\s*=|\bmock\.ANY\b"
+        r"|[\"']__eq__[\"']|\b__instancecheck__\b"
+    ),
 }
 _COMPARING = re.compile(r"==|!=|\bin\b|\bcase\b|\.get\(|\bmatch\b")
 

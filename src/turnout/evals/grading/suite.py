@@ -54,6 +54,8 @@ class Way:
     plugins: tuple[str, ...] | None = ()
     """Those of the environment, by name; no other is loaded. None: pytest is left as it is."""
     canary: Place = "beside"
+    modules: tuple[str, ...] = ()
+    """What these plugins are imported from, at the top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,9 @@ class Suite:
         words: list[str] = []
         if way.plugins is not None and is_pytest(command):
             # A suite that stops at its first failure would not come to all that judge.
-            words.append("--maxfail=0")
+            # Nor one that stops where a file cannot be collected, which is how tests of a new name
+            # fail without the fix.
+            words += ["--maxfail=0", "--continue-on-collection-errors"]
         if canary is not None:
             await put(sandbox, {canary.path: canary.text.encode()})
             words += [canary.path] * (way.canary == "named")
@@ -110,8 +114,11 @@ class Suite:
         line = f"{_opening(way, seconds, seed)}{command} {shlex.join(words)}".rstrip()
         return await self.run_tests(sandbox, line, timeout=seconds * self.patience)
 
-    async def plugins(self, sandbox: Sandbox, command: str) -> tuple[str, ...]:
-        """Return the plugins of the environment that `command` does not name by itself."""
+    async def plugins(self, sandbox: Sandbox, command: str) -> tuple[tuple[str, str], ...]:
+        """Return the plugins of the environment by name, each with the module that it is.
+
+        Those that `command` names by itself are left out.
+        """
         argv = (f"{VENV}/bin/python", "-I", "-c", _LIST)
         result = await sandbox.run(Command(argv, timeout=_LIST_TIMEOUT))
         try:
@@ -120,7 +127,7 @@ class Suite:
             return ()
         words = frozenset(command.split())
         return tuple(
-            name
+            (name, value)
             for name, value in sorted(found)[:_MOST_PLUGINS]
             if name != _PLUGIN and _NAME.fullmatch(name) and words.isdisjoint({name, value})
         )

@@ -98,6 +98,12 @@ class Clone:
         text = data.decode(errors="replace")
         return tuple(_commit(each) for each in text.split("\0\0\n") if each.strip("\n"))
 
+    async def length(self, start: str, *, since: str = "") -> int:
+        """Return how many commits the main line has from there on."""
+        options = [f"--since={since}"] if since else []
+        read = ["rev-list", "--count", "--first-parent", *options, "--end-of-options", start, "--"]
+        return int(await self._must(*read))
+
     async def changes(self, base: str, commit: str) -> tuple[Change, ...] | None:
         """Return the paths that differ, those that are UTF-8; None where they are too many."""
         read = ["diff-tree", "-r", "-z", "--raw", *_DIFF, "--end-of-options", base, commit, "--"]

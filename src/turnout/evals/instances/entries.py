@@ -1,5 +1,6 @@
 """The rows of a file of tasks, each with the line that it begins on."""
 
+import codecs
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,9 +42,27 @@ def _read(path: Path) -> str:
     try:
         if path.stat().st_size > _MOST_FILE:
             raise ConfigError(f"{path} is longer than 1 GiB.", mend="Split it.")
-        return path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}.") from None
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _no_utf8(path, data, error.start) from None
+
+
+def _no_utf8(path: Path, data: bytes, at: int) -> ConfigError:
+    """Return the error for a file in another encoding, at its first byte that shows it."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        said, kind = f"{path} is UTF-16", "UTF-16"
+    else:
+        line, kind = data.count(b"\n", 0, at) + 1, "LATIN1"
+        column = at - data.rfind(b"\n", 0, at)
+        said = f"{path}, line {line}: byte {column} (0x{data[at]:02x}) is no UTF-8"
+    return ConfigError(
+        f"{said}.",
+        mend=f"Write the file as UTF-8, such as by: iconv -f {kind} -t UTF-8 {path}",
+    )
 
 
 def _listed(text: str, path: Path) -> Iterator[Entry]:

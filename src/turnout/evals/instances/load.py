@@ -1,5 +1,6 @@
 """Evaluation items, read from a file in the field names of SWE-bench and in ours."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,11 @@ from turnout.sandbox.patches import check_patch, names_git, parse_patch
 __all__ = ["load_instances"]
 
 _MOST_TESTS: Final = 4 << 20
+_MOST_PATH: Final = 4_096
+_MOST_NAME: Final = 255
+"""Bytes of a path, and of a name in it, that file systems take."""
+_DROPPED: Final = ".dropped.jsonl"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SECTION = re.compile(r"^(?=diff --git )", re.MULTILINE)
 
 
@@ -58,8 +64,16 @@ async def load_instances(path: Path, *, repositories: Path | None = None) -> tup
             )
         found[instance.instance_id] = instance
     if not found:
-        raise ConfigError(f"{path} holds no instance.", mend="Write one JSON object a line.")
+        raise ConfigError(f"{path} holds no instance.", mend=_mend_of_empty(path))
     return tuple(found.values())
+
+
+def _mend_of_empty(path: Path) -> str:
+    """Return what to do about a file without a row, by what the file is."""
+    if path.name.endswith(_DROPPED):
+        tasks = f"{path.name.removesuffix(_DROPPED)}.jsonl"
+        return f"It says which commits mining has left out; what it has kept is in {tasks}."
+    return "Write one JSON object a line."
 
 
 def _row(entry: Entry, number: int) -> Row:
@@ -72,8 +86,9 @@ def _row(entry: Entry, number: int) -> Row:
     if not (row.problem_statement or row.title).strip():
         raise ConfigError(
             f"{entry.place}: problem_statement: there is no task.",
-            mend="Say what is wrong in `problem_statement`, or `task`.",
+            mend=_mend_of_another(entry) or "Say what is wrong in `problem_statement`, or `task`.",
         )
+    _check_words(row, entry.place)
     _check_paths("files", tuple(row.files), entry.place)
     _check_paths("extra_files", tuple(row.extra_files), entry.place)
     _check_paths("test_files", row.test_files, entry.place)
@@ -122,6 +137,9 @@ async def _instance(entry: Entry, row: Row, where: _Where) -> Instance:
         spec=row.spec,
         setup=row.setup,
         extra_files=row.extra_files,
+        bare=row.facts_only and not row.pass_to_pass,
+        counted=row.pass_to_pass_count,
+        place=where.place,
     )
 
 
@@ -149,12 +167,18 @@ def _tests_beside(name: str, where: _Where) -> dict[str, str | None]:
         return {"tests/test_hidden.py": name}
     path = where.folder / name
     try:
+        # A file of tasks may come from anywhere: it reads nothing but what is beside it.
+        if not path.resolve().is_relative_to(where.folder.resolve()):
+            raise ValueError("it is not beneath the folder of the file of tasks")
+        if not path.is_file():
+            raise ValueError(f"there is no such file in {where.folder.absolute()}")
         if path.stat().st_size > _MOST_TESTS:
-            raise ConfigError(f"{where.place}: hidden_tests: {path} is longer than 4 MiB.")
+            raise ValueError("it is longer than 4 MiB")
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigError(
-            f"{where.place}: hidden_tests: {name[:200]!r} cannot be read: {error}.",
+            f"{where.place}: hidden_tests: {name[:200]!r} cannot be read: {said}.",
             mend="Name a file beside the file of tasks, or write path and text as an object.",
         ) from None
     pure = PurePosixPath(name)
@@ -188,10 +212,61 @@ def _first_fault(error: ValidationError) -> str:
     return f"{where}: {said}" if where else said
 
 
+def _mend_of_another(entry: Entry) -> str:
+    """Return what to do about a row that we have written for another purpose; empty for others."""
+    value = json.loads(entry.text)
+    if "instance_digest" in value and "grade" in value:
+        return "These are results: turnout eval report says what they show."
+    if "commit" in value and "reason" in value:
+        return "These are commits that mining has left out; what it has kept is in the other file."
+    return ""
+
+
+def _check_words(row: Row, place: str) -> None:
+    """Refuse what no database, file or program can be told."""
+    name = row.instance_id
+    if not name.isprintable() or name != name.strip():
+        raise ConfigError(
+            f"{place}: instance_id: {name[:100]!r} is no name.",
+            mend="Use letters that can be seen, in one line.",
+        )
+    words: dict[str, Sequence[str]] = {
+        "problem_statement": (row.problem_statement, row.title),
+        "test_command": (row.test_command or "",),
+        "setup": (row.setup or "",),
+        "python_requirements": row.python_requirements or (),
+        "FAIL_TO_PASS": row.fail_to_pass,
+        "PASS_TO_PASS": row.pass_to_pass,
+    }
+    for field, texts in words.items():
+        odd = next((text for text in texts if "\0" in text or _SURROGATE.search(text)), None)
+        if odd is not None:
+            raise ConfigError(f"{place}: {field}: {odd[:100]!r} holds what is no text.")
+    for field in ("FAIL_TO_PASS", "PASS_TO_PASS"):
+        # The name of a test that looks like an option would be one.
+        wrong = next((each for each in words[field] if not each or each.startswith("-")), None)
+        if wrong is not None:
+            raise ConfigError(f"{place}: {field}: {wrong[:100]!r} is no name of a test.")
+
+
+def _is_odd(path: str) -> bool:
+    """Whether a path names nothing that a repository could hold."""
+    parts = path.split("/")
+    long = len(path.encode(errors="surrogatepass")) > _MOST_PATH
+    long = long or any(len(part.encode(errors="surrogatepass")) > _MOST_NAME for part in parts)
+    hidden = any(ord(letter) < ord(" ") for letter in path) or bool(_SURROGATE.search(path))
+    return long or hidden or not {"", ".", ".."}.isdisjoint(parts)
+
+
 def _check_paths(name: str, paths: Sequence[str], place: str) -> None:
+    folders = {str(each): path for path in paths for each in PurePosixPath(path).parents}
     for path in paths:
-        odd = path.startswith("/") or ".." in path.split("/") or "\0" in path
-        if not path or odd or names_git(path.encode(errors="surrogatepass")):
+        if path in folders:
+            raise ConfigError(
+                f"{place}: {name}: {path!r} is a file and the folder of {folders[path]!r}.",
+                mend="Leave one of them out.",
+            )
+        if _is_odd(path) or names_git(path.encode(errors="surrogatepass")):
             raise ConfigError(
                 f"{place}: {name}: {path!r} is no path in a repository.",
                 mend="Write it relative to the repository, such as `tests/test_a.py`.",

@@ -40,9 +40,9 @@ class Derived:
 
 async def derive(row: Row, clone: Clone, place: str) -> Derived:
     """Read fix and tests from the clone; `ConfigError` names the place where they do not fit."""
+    base = await _commit(clone, "base_commit", row.base_commit, place)
+    fix = await _commit(clone, "fix_commit", row.fix_commit, place)
     try:
-        base = await clone.commit_of(row.base_commit)
-        fix = await clone.commit_of(row.fix_commit)
         patch = await clone.diff(base, fix, row.src_files)
         tests = await tests_of(clone, base, fix, row.test_files)
         there = await clone.paths(fix)
@@ -60,6 +60,13 @@ async def derive(row: Row, clone: Clone, place: str) -> Derived:
         row.test_command or whole_suite(present, row.test_opts),
         base,
     )
+
+
+async def _commit(clone: Clone, field: str, revision: str, place: str) -> str:
+    try:
+        return await clone.commit_of(revision)
+    except RepositoryError as error:
+        raise ConfigError(f"{place}: {field}: {error.message}", mend=error.mend) from None
 
 
 async def tests_of(clone: Clone, base: str, fix: str, paths: Sequence[str]) -> TestsOfFix | None:

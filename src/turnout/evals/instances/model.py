@@ -52,3 +52,9 @@ class Instance:
     """Shell command that sets the workspace up before anything runs in it."""
     extra_files: Mapping[str, str] = field(default_factory=dict)
     """Generated files that the commit lacks, written into the workspace before anything runs."""
+    bare: bool = False
+    """Whether it was read from facts, which do not name the tests that must keep passing."""
+    counted: int | None = None
+    """How many other tests pass before the fix and with it, as facts say; None: they do not."""
+    place: str = field(default="", compare=False)
+    """File and line that it was read from, for people."""

@@ -37,7 +37,8 @@ async def complete(instance: Instance, prover: Prover) -> Instance | Dropped:
     """Return an instance with the tests that pass before its fix and with it, and its command.
 
     Its own `fail_to_pass` must be among those that the fix mends here, whatever the parameters of a
-    test are called by this version of pytest.
+    test are called by this version of pytest, and as many others must pass as its facts have
+    counted. A statement that was made of its facts is made anew, with what its tests fail with.
     """
     proof = await prover.prove(instance)
     if isinstance(proof, Dropped):
@@ -47,12 +48,26 @@ async def complete(instance: Instance, prover: Prover) -> Instance | Dropped:
     missing = sorted(set(wanted) - set(proof.fail_to_pass))
     if missing:
         return Dropped("differs", f"not mended here: {', '.join(missing[:_SHOWN])}")
+    if instance.counted not in (None, len(proof.pass_to_pass)):
+        said = f"{len(proof.pass_to_pass)} other tests pass, the facts say {instance.counted}"
+        return Dropped("differs", said)
+    named = wanted or proof.fail_to_pass
     return replace(
         instance,
-        fail_to_pass=wanted or proof.fail_to_pass,
+        problem_statement=await _told(instance, named, proof.command, prover),
+        fail_to_pass=named,
         pass_to_pass=proof.pass_to_pass,
         test_command=proof.command,
+        bare=False,
     )
+
+
+async def _told(instance: Instance, named: Sequence[str], command: str, prover: Prover) -> str:
+    """Return the task in words: as the row has them, else by what its tests fail with."""
+    if instance.problem_statement != statement(instance.title, instance.fail_to_pass):
+        return instance.problem_statement
+    glance = await prover.glance(instance, command)
+    return statement(instance.title, named, glance.errors if isinstance(glance, Glance) else {})
 
 
 async def fill(
@@ -91,17 +106,11 @@ async def _whole(facts: Facts, prover: Prover) -> Dropped | JsonObject:
     done = await complete(instance, prover)
     if isinstance(done, Dropped):
         return done
-    counted = facts.row.get("pass_to_pass_count")
-    if counted not in (None, len(done.pass_to_pass)):
-        said = f"{len(done.pass_to_pass)} other tests pass, the facts say {counted}"
-        return Dropped("differs", said)
-    glance = await prover.glance(done, done.test_command or "")
-    errors = glance.errors if isinstance(glance, Glance) else {}
     return {
         **facts.row,
         "clone": instance.repository,
         "base_commit": instance.base_commit,
-        "problem_statement": statement(instance.title, done.fail_to_pass, errors),
+        "problem_statement": done.problem_statement,
         "patch": done.patch,
         "test_patch": done.test_patch,
         "hidden_tests": dict(done.hidden_tests),

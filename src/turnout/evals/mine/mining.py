@@ -3,9 +3,9 @@
 import asyncio
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from turnout.core.json import JsonObject, ascii_json
 from turnout.errors import RepositoryError, SandboxError
@@ -18,7 +18,7 @@ from turnout.evals.mine.prove import Prover
 from turnout.evals.mine.reasons import Dropped
 from turnout.evals.mine.record import About, draft, mined_row
 
-__all__ = ["Miner", "Told", "Wish"]
+__all__ = ["Miner", "Told", "Watch", "Wish"]
 
 _SIZES: Final = 4
 _WAITING: Final = 5
@@ -58,6 +58,22 @@ class Told:
     """Or the class of its size, where it was kept."""
 
 
+class Watch(Protocol):
+    """Is told of what happens, and must not wait."""
+
+    def began(self, candidate: Candidate) -> None:
+        """Take note that a candidate is being proven."""
+        ...
+
+    def ended(self) -> None:
+        """Take note that one is no more."""
+        ...
+
+    def tell(self, told: Told) -> None:
+        """Take note of a commit that was decided."""
+        ...
+
+
 class Miner:
     """Fills a file with the fixes of one repository."""
 
@@ -67,7 +83,7 @@ class Miner:
         about: About,
         out: MinedFile,
         wish: Wish,
-        tell: Callable[[Told], None],
+        watch: Watch,
         *,
         parents: Parents | None = None,
     ) -> None:
@@ -77,7 +93,7 @@ class Miner:
         self._about = about
         self._out = out
         self._wish = wish
-        self._tell = tell
+        self._watch = watch
         self._running: dict[asyncio.Task[None], Candidate] = {}
         self._failures: list[str] = []
         self._in_a_row = 0
@@ -143,6 +159,7 @@ class Miner:
             await self._one_ended()
 
     async def _decide(self, candidate: Candidate) -> None:
+        self._watch.began(candidate)
         try:
             found = await self._proven(candidate)
         except (RepositoryError, SandboxError) as error:
@@ -151,12 +168,14 @@ class Miner:
             if self._in_a_row >= _FAILURES:
                 raise
             return
+        finally:
+            self._watch.ended()
         self._in_a_row = 0
         if isinstance(found, Dropped):
             self._drop(candidate.commit.name, candidate.title, found)
             return
         self._out.keep(found)
-        self._tell(Told(candidate.commit.name, candidate.title, candidate.difficulty))
+        self._watch.tell(Told(candidate.commit.name, candidate.title, candidate.difficulty))
 
     async def _proven(self, candidate: Candidate) -> Dropped | JsonObject:
         fix = draft(candidate, self._about)
@@ -177,4 +196,4 @@ class Miner:
 
     def _drop(self, commit: str, title: str, dropped: Dropped) -> None:
         self._out.drop(commit, title, dropped)
-        self._tell(Told(commit, title, dropped))
+        self._watch.tell(Told(commit, title, dropped))

@@ -63,21 +63,34 @@ class MinedFile:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other processes from mining into the same file; `ConflictError` where one does."""
+        """Keep other processes from mining into the same file; `ConflictError` where one does.
+
+        What has nothing to say in the end leaves no file behind.
+        """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             lock = self.dropped_path.open("ab")
         except OSError as error:
-            raise ConfigError(f"{self.path} cannot be written: {error}.") from None
+            raise ConfigError(f"{self.path} cannot be written: {error.strerror}.") from None
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise ConflictError(
-                    f"Another process is mining into {self.path}.",
-                    mend="Wait for it, or name another file with -o.",
-                ) from None
-            yield
+                raise self._taken() from None
+            if not self.dropped_path.exists():
+                # Whoever held it until now has left nothing to say, and taken it away.
+                raise self._taken()
+            try:
+                yield
+            finally:
+                if self.dropped_path.exists() and not self.dropped_path.stat().st_size:
+                    self.dropped_path.unlink()
+
+    def _taken(self) -> ConflictError:
+        return ConflictError(
+            f"Another process is mining into {self.path}.",
+            mend="Wait for it, or name another file with -o.",
+        )
 
     @property
     def commits(self) -> frozenset[str]:

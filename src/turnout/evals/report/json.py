@@ -6,11 +6,12 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from turnout.core.json import JsonObject
+from turnout.evals.conditions.model import Conditions, conditions_json, read_conditions
 from turnout.evals.report.model import Report, Section
 from turnout.evals.report.words import remarks
 from turnout.evals.trials.model import Trial
 
-__all__ = ["KIND", "report_json", "trials_of"]
+__all__ = ["KIND", "conditions_of", "report_json", "trials_of"]
 
 KIND: Final = "turnout eval report"
 """What the object calls itself."""
@@ -34,14 +35,21 @@ def report_json(report: Report) -> JsonObject:
     Patches are left out: the results file has them.
     """
     sections: list[Any] = _sections().dump_python(
-        report.sections, mode="json", exclude={"__all__": {"tasks": True}}
+        report.sections, mode="json", exclude={"__all__": {"tasks": True, "conditions": True}}
     )
     for section, told in zip(report.sections, sections, strict=True):
         told["remarks"] = list(remarks(section))
     trials: list[Any] = _trials().dump_python(
         report.trials, mode="json", exclude={"__all__": {"diff": True}}
     )
-    return {"kind": KIND, "schema": _SCHEMA, "sections": sections, "trials": trials}
+    return {
+        "kind": KIND,
+        "schema": _SCHEMA,
+        "notes": list(report.notes),
+        "sections": sections,
+        "conditions": [conditions_json(each) for each in report.conditions],
+        "trials": trials,
+    }
 
 
 def trials_of(value: JsonObject) -> tuple[Trial, ...]:
@@ -50,3 +58,9 @@ def trials_of(value: JsonObject) -> tuple[Trial, ...]:
     A `pydantic.ValidationError` says what is wrong with it.
     """
     return _trials().validate_python(value.get("trials"))
+
+
+def conditions_of(value: JsonObject) -> tuple[Conditions, ...]:
+    """Return what the trials of a report's object were run under, the same."""
+    found = value.get("conditions")
+    return tuple(read_conditions(each) for each in found) if isinstance(found, list) else ()

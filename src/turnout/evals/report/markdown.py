@@ -7,7 +7,8 @@ from typing import Final
 from turnout.evals.report.model import Report, Section
 from turnout.evals.report.plain import plain
 from turnout.evals.report.tables import Table, arm_table, detail_tables
-from turnout.evals.report.words import mode_words, plural, remarks
+from turnout.evals.report.told import conditions_table
+from turnout.evals.report.words import mode_words, remarks, set_words
 
 __all__ = ["report_markdown"]
 
@@ -21,6 +22,7 @@ _LARGEST: Final = 60_000
 def report_markdown(report: Report) -> str:
     """Return the report in GitHub's Markdown, details folded; no text in it can leave its place."""
     lines = ["## Evaluation"]
+    lines += [line for note in report.notes for line in ("", _words(note))]
     size = 0
     for part in (part for section in report.sections for part in _section(section)):
         size += len(part) + 1
@@ -35,14 +37,13 @@ def report_markdown(report: Report) -> str:
 
 def _section(section: Section) -> Iterator[str]:
     yield ""
-    facts = f"{plural(section.instances, 'instance')}, set `{section.facts.set_digest}`."
-    yield f"{facts} {mode_words(section)}"
+    yield f"{_words(set_words(section))}. {mode_words(section)}"
     yield ""
     yield from _table(arm_table(section))
     yield ""
     for remark in remarks(section):
         yield f"- {_words(remark)}"
-    for table in detail_tables(section):
+    for table in (*detail_tables(section), conditions_table(section)):
         yield "\n".join(_folded(table))
 
 

@@ -5,11 +5,13 @@ from datetime import datetime
 
 from turnout.core.inference import StepKind
 from turnout.core.money import Micros
+from turnout.evals.conditions.model import Conditions
 from turnout.evals.report.stats.bootstrap import Bounds
 from turnout.evals.trials.model import Mode, Trial
 from turnout.gateway.measure.interval import Interval
 
 __all__ = [
+    "Advice",
     "Arm",
     "ArmResult",
     "Comparison",
@@ -19,6 +21,7 @@ __all__ = [
     "Group",
     "InstanceResults",
     "Kind",
+    "LeftOut",
     "ModelShare",
     "Ratio",
     "Report",
@@ -93,6 +96,16 @@ class Flips:
 
 
 @dataclass(frozen=True, slots=True)
+class Advice:
+    """What a person should look at in pool or rules."""
+
+    about: str
+    """Of what kind it is, for people: arms have at most one of a kind."""
+    text: str
+    """One sentence or two."""
+
+
+@dataclass(frozen=True, slots=True)
 class Arm:
     """Figures of one arm. Those of steps, time and cost are over trials that could be graded."""
 
@@ -129,8 +142,8 @@ class Arm:
     difficulties: tuple[Group, ...]
     repositories: tuple[Group, ...]
     flips: Flips
-    warnings: tuple[str, ...]
-    """Sentences about what its calls show of pool and rules."""
+    warnings: tuple[Advice, ...]
+    """What its calls show of pool and rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +203,12 @@ class Comparison:
     difference: float
     """Rate of the arm less that of the reference."""
     bounds: Bounds
+    """Of it, at 95 %, as if it were the only comparison."""
+    adjusted_bounds: Bounds
+    """The same after all comparisons of the section: 0 is within them where `adjusted_p` shows
+    nothing."""
+    family: int
+    """How many comparisons there are."""
     clusters: int
     """Repositories that were drawn again for the bounds; 0: single tasks were."""
     p: float
@@ -199,6 +218,8 @@ class Comparison:
     smallest: float | None
     """Least difference that so many tasks show four times in five; None: they never do."""
     cost: Ratio | None
+    cost_per_resolved: Ratio | None
+    """Of what a resolved task costs, on the same tasks; None where an arm has resolved none."""
     steps: Ratio | None
     seconds: Ratio | None
     discordant: tuple[str, ...]
@@ -224,11 +245,21 @@ class SetCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An instance that no trial was planned on."""
+
+    instance_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Under what the trials were made."""
 
     set_digest: str
     """Of the task rows; equal sets have equal digests."""
+    set_name: str
+    """Of the file of tasks; empty: unknown."""
     harness: tuple[str, ...]
     """Versions of Turnout."""
     environments: tuple[str, ...]
@@ -245,7 +276,17 @@ class Section:
     strict: bool
     instances: int
     """Size of the set, run or not."""
+    left_out: tuple[LeftOut, ...]
+    """Instances of the set that no trial was planned on."""
+    untried: tuple[str, ...]
+    """Instances of the set that no arm has a result for, those left out apart."""
+    planned: int
+    """Trials that the commands were to see to; 0: that is not on record."""
+    done: int
+    """Those of them that have a result."""
     facts: Facts
+    conditions: tuple[Conditions, ...]
+    """What each command ran under that has run trials of it, oldest first."""
     arms: tuple[Arm, ...]
     comparisons: tuple[Comparison, ...]
     frontier: tuple[str, ...]
@@ -264,3 +305,7 @@ class Report:
     sections: tuple[Section, ...]
     trials: tuple[Trial, ...]
     """All of them, in the order of the results; those that were tried again as well."""
+    conditions: tuple[Conditions, ...] = ()
+    """What commands ran them under, oldest first."""
+    notes: tuple[str, ...] = ()
+    """What a reader of all of it must know, a sentence each."""

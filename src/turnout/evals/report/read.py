@@ -1,20 +1,36 @@
 """Trials from a results file, or from a report that was kept as JSON."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from turnout.core.json import JsonObject
 from turnout.errors import ConfigError
-from turnout.evals.report.json import KIND, trials_of
+from turnout.evals.conditions.model import Conditions
+from turnout.evals.report.json import KIND, conditions_of, trials_of
 from turnout.evals.trials.model import Trial
 from turnout.evals.trials.store import Results
 
-__all__ = ["read_rows"]
+__all__ = ["Kept", "read_kept", "read_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a file holds of an evaluation."""
+
+    trials: tuple[Trial, ...]
+    conditions: tuple[Conditions, ...]
+    """What commands ran them under, oldest first."""
 
 
 def read_rows(path: Path) -> tuple[Trial, ...]:
+    """Return every result of a file, as `read_kept` does."""
+    return read_kept(path).trials
+
+
+def read_kept(path: Path) -> Kept:
     """Return every result of a file; of a report as JSON those that it was made of.
 
     `ConfigError` where there is no such file, or it is neither.
@@ -25,7 +41,7 @@ def read_rows(path: Path) -> tuple[Trial, ...]:
     if report is None:
         return _rows(path)
     try:
-        return trials_of(report)
+        return Kept(trials_of(report), conditions_of(report))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(each) for each in first["loc"])
@@ -36,14 +52,14 @@ def read_rows(path: Path) -> tuple[Trial, ...]:
         ) from None
 
 
-def _rows(path: Path) -> tuple[Trial, ...]:
+def _rows(path: Path) -> Kept:
     results = Results(path)
     if not results.rows and not results.evaluation and path.stat().st_size:
         raise ConfigError(
             f"{path} holds no whole result of an evaluation.",
             mend="Name a results file, or a report that was kept whole.",
         )
-    return results.rows
+    return Kept(results.rows, results.conditions)
 
 
 def _report(path: Path) -> JsonObject | None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
+from typing import Final
 
 from turnout.evals.report.model import Arm, ArmResult, Comparison, Group, InstanceResults, Section
 from turnout.evals.report.words import (
@@ -15,7 +17,9 @@ from turnout.evals.report.words import (
 )
 from turnout.evals.trials.model import Trial
 
-__all__ = ["Table", "arm_table", "detail_tables", "task_grade"]
+__all__ = ["Table", "arm_table", "detail_tables", "task_grade", "usd_column"]
+
+_NONE: Final = nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +52,46 @@ def arm_table(section: Section) -> Table:
             "per resolved",
             "all spend",
         ),
-        tuple(_arm_row(arm) for arm in section.arms),
+        _arm_rows(section.arms),
         note="Rates are over graded tasks, “of all” over all trials. Steps and time are medians; "
         "cost per resolved is all spend over trials resolved.",
     )
 
 
-def _arm_row(arm: Arm) -> tuple[str, ...]:
-    return (
-        arm.name,
-        f"{arm.resolved} of {arm.graded}",
-        percent(arm.share.rate),
-        range_words(arm.share),
-        percent(arm.rate_of_all),
-        f"{arm.median_steps:g}",
-        seconds_words(arm.median_seconds),
-        usd(arm.cost_per_task) if arm.graded else "-",
-        usd(arm.median_cost) if arm.graded else "-",
-        usd(arm.cost_per_resolved) if arm.resolved else "-",
-        usd(arm.cost_micros),
+def _arm_rows(arms: Sequence[Arm]) -> tuple[tuple[str, ...], ...]:
+    amounts = zip(
+        usd_column([arm.cost_per_task if arm.graded else _NONE for arm in arms]),
+        usd_column([arm.median_cost if arm.graded else _NONE for arm in arms]),
+        usd_column([arm.cost_per_resolved if arm.resolved else _NONE for arm in arms]),
+        usd_column([arm.cost_micros for arm in arms]),
+        strict=True,
     )
+    return tuple(
+        (
+            arm.name,
+            f"{arm.resolved} of {arm.graded}",
+            percent(arm.share.rate),
+            range_words(arm.share),
+            percent(arm.rate_of_all),
+            f"{arm.median_steps:g}",
+            seconds_words(arm.median_seconds),
+            *costs,
+        )
+        for arm, costs in zip(arms, amounts, strict=True)
+    )
+
+
+def usd_column(amounts: Sequence[float | None]) -> list[str]:
+    """Return amounts in micro-USD to the same digit, as many as the one that needs most.
+
+    None is a price that is unknown, and what is no number nothing that could have one.
+    """
+    told = [usd(each) for each in amounts if each is not None and not isnan(each)]
+    digits = max((len(each.partition(".")[2]) for each in told), default=2)
+    return [
+        usd(None) if each is None else "-" if isnan(each) else f"${each / 1e6:,.{digits}f}"
+        for each in amounts
+    ]
 
 
 def detail_tables(section: Section) -> tuple[Table, ...]:
@@ -107,7 +131,8 @@ def _comparison_table(comparisons: Sequence[Comparison]) -> Table:
             "95 % interval",
             "p",
             "mid-p",
-            "p (Holm)",
+            "interval after all",
+            "p after all",
             "least gap",
         ),
         tuple(
@@ -122,24 +147,27 @@ def _comparison_table(comparisons: Sequence[Comparison]) -> Table:
                 f"{points(each.bounds.low)} to {points(each.bounds.high)}",
                 p_words(each.p),
                 p_words(each.mid_p),
+                f"{points(each.adjusted_bounds.low)} to {points(each.adjusted_bounds.high)}",
                 p_words(each.adjusted_p),
                 "none" if each.smallest is None else f"{100 * each.smallest:.0f}",
             )
             for each in comparisons
         ),
         note="Exact McNemar test; interval by drawing tasks again, whole repositories where there "
-        "are eight or more. Least gap: points that so many tasks show four times in five.",
+        "are eight or more, and never narrower than the test's own. After all: made stricter for "
+        "so many comparisons (Holm). Least gap: points that so many tasks show four times in five.",
     )
 
 
 def _ratio_table(comparisons: Sequence[Comparison]) -> Table:
     return Table(
         "Cost, steps and time as ratios of totals",
-        ("arms", "cost", "steps", "time"),
+        ("arms", "cost per task", "cost per resolved", "steps", "time"),
         tuple(
             (
                 f"{each.arm} to {each.reference}",
                 ratio_words(each.cost),
+                ratio_words(each.cost_per_resolved),
                 ratio_words(each.steps),
                 ratio_words(each.seconds),
             )
@@ -219,7 +247,14 @@ def _model_table(arms: Sequence[Arm]) -> Table:
 def _call_table(arms: Sequence[Arm]) -> Table:
     return Table(
         "Tool calls",
-        ("arm", "tool calls", "succeeded", "calls repaired", "answers asked for again", "overhead"),
+        (
+            "arm",
+            "tool calls",
+            "ended without an error",
+            "calls repaired",
+            "answers asked for again",
+            "overhead",
+        ),
         tuple(
             (
                 arm.name,
@@ -231,7 +266,10 @@ def _call_table(arms: Sequence[Arm]) -> Table:
             )
             for arm in arms
         ),
-        note="Overhead: median time of the harness beside run and grading.",
+        note="A call ends with an error where the tool could not do what was asked, such as edit a "
+        "text that is not there; a command that ran is none, whatever its exit status. How many "
+        "calls were well-formed, which `min_tool_success` of a policy asks for, is another figure: "
+        "`turnout models evidence`. Overhead: median time of the harness beside run and grading.",
     )
 
 

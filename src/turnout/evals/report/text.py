@@ -5,7 +5,8 @@ from textwrap import wrap
 
 from turnout.evals.report.model import Report, Section
 from turnout.evals.report.tables import Table, arm_table, detail_tables, task_grade
-from turnout.evals.report.words import mode_words, plural, remarks
+from turnout.evals.report.told import conditions_table
+from turnout.evals.report.words import mode_words, remarks, set_words
 
 __all__ = ["report_text"]
 
@@ -19,17 +20,19 @@ def report_text(report: Report, *, details: bool = True) -> str:
     """
     if not report.sections:
         return "There are no trials."
-    return "\n\n".join("\n".join(_section(section, details=details)) for section in report.sections)
+    notes = ["\n".join(_wrapped(note)) for note in report.notes]
+    sections = ["\n".join(_section(each, details=details)) for each in report.sections]
+    return "\n\n".join([*notes, *sections])
 
 
 def _section(section: Section, *, details: bool) -> Iterator[str]:
-    yield f"{plural(section.instances, 'instance')}, set {section.facts.set_digest}"
+    yield set_words(section)
     yield mode_words(section)
     yield ""
     yield from _table(arm_table(section))
     for remark in remarks(section):
         yield ""
-        yield from wrap(remark, _WIDTH, break_long_words=False, break_on_hyphens=False)
+        yield from _wrapped(remark)
     for table in detail_tables(section) if details else ():
         yield ""
         yield table.title
@@ -38,6 +41,23 @@ def _section(section: Section, *, details: bool) -> Iterator[str]:
         yield ""
         yield "Every task"
         yield from _table(_tasks(section))
+        yield ""
+        yield from _conditions(section)
+
+
+def _conditions(section: Section) -> Iterator[str]:
+    """Yield what the trials were made under, a line or more each."""
+    table = conditions_table(section)
+    yield table.title
+    width = max(len(name) for name, _ in table.rows)
+    for name, value in table.rows:
+        first, *others = _wrapped(value, _WIDTH - width - 2) or [""]
+        yield f"{name:{width}}  {first}".rstrip()
+        yield from (f"{'':{width}}  {line}" for line in others)
+
+
+def _wrapped(text: str, width: int = _WIDTH) -> list[str]:
+    return wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _tasks(section: Section) -> Table:

@@ -1,14 +1,16 @@
 """Numbers and findings in words, the same in every form of a report."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from turnout.core.money import Micros, format_usd
+from turnout.evals.report.counting.best import leaders
 from turnout.evals.report.counting.comparing import LEVEL
 from turnout.evals.report.model import Arm, Comparison, Ratio, Section, Share
 
 __all__ = [
     "finding",
     "mode_words",
+    "outdated_words",
     "p_words",
     "percent",
     "plural",
@@ -17,10 +19,12 @@ __all__ = [
     "ratio_words",
     "remarks",
     "seconds_words",
+    "set_words",
     "shown_apart",
     "usd",
 ]
 
+_SHOWN = 3
 _WIDE = 0.3
 """Width of a rate's interval from which on the sample is called small."""
 
@@ -77,22 +81,41 @@ def mode_words(section: Section) -> str:
     return f"Tests {tests}; a change to existing tests {changes}."
 
 
+def set_words(section: Section) -> str:
+    """Return how much of which set was tried."""
+    tried, size = len(section.tasks), section.instances
+    told = plural(size, "instance") if tried >= size else f"{tried} of {plural(size, 'instance')}"
+    tries = "" if tried >= size else " tried"
+    name = f" ({section.facts.set_name})" if section.facts.set_name else ""
+    return f"{told}{tries}, set {section.facts.set_digest}{name}"
+
+
 def shown_apart(comparison: Comparison) -> bool:
-    """Whether the difference of two rates is more than chance would make it."""
-    return comparison.adjusted_p <= LEVEL
+    """Whether the difference of two rates is more than chance would make it.
+
+    Both the exact test and the interval must say so, which takes whole repositories for one.
+    """
+    bounds = comparison.adjusted_bounds
+    return comparison.adjusted_p <= LEVEL and not bounds.low <= 0 <= bounds.high
 
 
 def finding(comparison: Comparison) -> str:
-    """Return what a comparison shows, and where it shows nothing, how much it could have shown."""
-    low, high = points(comparison.bounds.low), points(comparison.bounds.high)
-    gap = f"{points(comparison.difference)} points (95 % interval {low} to {high})"
-    tested = f"p {p_words(comparison.adjusted_p)}, {plural(comparison.tasks, 'task')}"
+    """Return what a comparison shows, and where it shows nothing, how much it could have shown.
+
+    Interval and p are those after all comparisons, so that they say the same.
+    """
+    low, high = points(comparison.adjusted_bounds.low), points(comparison.adjusted_bounds.high)
+    after = f" after {comparison.family} comparisons" if comparison.family > 1 else ""
+    gap = (
+        f"{points(comparison.difference)} points on {plural(comparison.tasks, 'task')} "
+        f"(95 % interval {low} to {high}, p {p_words(comparison.adjusted_p)}{after})"
+    )
     arm, reference = comparison.arm, comparison.reference
     if shown_apart(comparison):
         more = "more" if comparison.difference > 0 else "fewer"
-        told = f"{arm} resolves {more} than {reference}: {gap}, {tested}."
+        told = f"{arm} resolves {more} than {reference}: {gap}."
     else:
-        told = f"{arm} and {reference} cannot be told apart by their rates: {gap}, {tested}."
+        told = f"{arm} and {reference} cannot be told apart by their rates: {gap}."
         told = f"{told} {_reach(comparison)}"
     if comparison.cost is None:
         return told
@@ -100,10 +123,12 @@ def finding(comparison: Comparison) -> str:
 
 
 def _cost(comparison: Comparison, ratio: Ratio) -> str:
-    told = f"{comparison.arm} costs {ratio.value:.2f} times what {comparison.reference} does"
-    if ratio.bounds is None:
+    told = f"{comparison.arm} costs {ratio.value:.2f} times what {comparison.reference} does a task"
+    if ratio.bounds is not None:
+        told += f" (95 % interval {ratio.bounds.low:.2f} to {ratio.bounds.high:.2f})"
+    if (fix := comparison.cost_per_resolved) is None:
         return f"{told}."
-    return f"{told} (95 % interval {ratio.bounds.low:.2f} to {ratio.bounds.high:.2f})."
+    return f"{told}, and {fix.value:.2f} times a resolved task."
 
 
 def _reach(comparison: Comparison) -> str:
@@ -113,17 +138,21 @@ def _reach(comparison: Comparison) -> str:
             "arms apart."
         )
     return (
-        f"With {plural(comparison.tasks, 'task')} a gap under about "
-        f"{round(100 * comparison.smallest)} points cannot be told from chance."
+        f"With {plural(comparison.tasks, 'task')} a true gap under about "
+        f"{round(100 * comparison.smallest)} points would often go unseen."
     )
 
 
 def remarks(section: Section) -> tuple[str, ...]:
-    """Return what a reader of the figures must know, a sentence each."""
-    found = [finding(each) for each in section.comparisons]
-    for arm in section.arms:
-        found += _arm_remarks(arm)
+    """Return what a reader of the figures must know, a sentence or two each, what matters first.
+
+    There is at most one of a kind: what is so of several arms is told of them together.
+    """
+    found = [*_best(section), *_findings(section)]
+    found += _arm_remarks(section.arms)
+    found += _of_other_tasks(section)
     found += _missing(section)
+    found += _unfinished(section)
     if section.unfit:
         found.append(
             f"{len(section.unfit)} of {plural(section.instances, 'task')} say nothing of a fix, "
@@ -132,33 +161,140 @@ def remarks(section: Section) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _arm_remarks(arm: Arm) -> Iterator[str]:
-    share = arm.share
-    if share.tasks and share.interval.high - share.interval.low > _WIDE:
+def _best(section: Section) -> Iterator[str]:
+    """Yield which arm resolves most, and which comes next."""
+    best = leaders(section.arms)
+    if len(best) < 2:
+        return
+    if not best[0].resolved:
+        yield "No arm has resolved a task: nothing tells which is better."
+    elif best[0].share.rate == best[1].share.rate:
+        first = [arm for arm in best if arm.share.rate == best[0].share.rate]
+        yield f"Equally many resolved, and most: {'; '.join(map(_standing, first))}."
+    else:
+        yield f"Most resolved: {_standing(best[0])}. Next: {_standing(best[1])}."
+
+
+def _standing(arm: Arm) -> str:
+    if not arm.resolved:
+        return f"{arm.name}, none of {arm.graded}"
+    told = f"{arm.name}, {arm.resolved} of {arm.graded} ({percent(arm.share.rate)})"
+    return told if not arm.cost_per_resolved else f"{told}, {usd(arm.cost_per_resolved)} each"
+
+
+def _findings(section: Section) -> Iterator[str]:
+    """Yield what each comparison shows; those that show nothing together, but for the first."""
+    best = {arm.name for arm in leaders(section.arms)[:2]}
+    first = [c for c in section.comparisons if {c.arm, c.reference} == best]
+    others = [c for c in section.comparisons if c not in first]
+    dark = [c for c in others if not shown_apart(c)]
+    if len(dark) < 2:
+        yield from map(finding, (*first, *others))
+        return
+    yield from map(finding, (*first, *(c for c in others if c not in dark)))
+    told = "; ".join(
+        f"{arm} from {_listed([c for c in dark if c.arm == arm])}"
+        for arm in dict.fromkeys(c.arm for c in dark)
+    )
+    yield (
+        f"Cannot be told apart by their rates: {told}. {_reach(min(dark, key=lambda c: c.tasks))} "
+        "Intervals and p-values are in the table of pairs."
+    )
+
+
+def _listed(comparisons: Sequence[Comparison]) -> str:
+    each = [f"{c.reference} ({points(c.difference)} points)" for c in comparisons]
+    return each[0] if len(each) == 1 else f"{', '.join(each[:-1])} and {each[-1]}"
+
+
+def _arm_remarks(arms: Sequence[Arm]) -> Iterator[str]:
+    few = [
+        arm
+        for arm in arms
+        if arm.share.tasks and arm.share.interval.high - arm.share.interval.low > _WIDE
+    ]
+    if few:
+        least = min(arm.share.tasks for arm in few)
+        is_few = "1 task is too few" if least == 1 else f"{least} tasks are few"
         yield (
-            f"{arm.name}: {plural(share.tasks, 'task')} are few; the true rate may lie anywhere "
-            f"from {range_words(share)}."
+            f"{is_few}: the true rates may lie anywhere in their intervals "
+            f"({_of_each(few, lambda arm: range_words(arm.share))})."
         )
-    if arm.graded < arm.trials:
-        lost = plural(arm.trials - arm.graded, "trial")
-        yield f"{arm.name}: {lost} could not be graded, left out of every rate."
-    if arm.flips.flipped:
+    if lost := [arm for arm in arms if arm.graded < arm.trials]:
+        each = _of_each(lost, lambda arm: plural(arm.trials - arm.graded, "trial"))
+        yield f"Could not be graded, left out of every rate: {each}."
+    if flipped := [arm for arm in arms if arm.flips.flipped]:
+        each = _of_each(flipped, lambda arm: f"{arm.flips.flipped} of {arm.flips.tasks}")
+        yield f"Repeated tasks that came out differently from try to try: {each}."
+    for about in dict.fromkeys(advice.about for arm in arms for advice in arm.warnings):
+        told = [(arm.name, a.text) for arm in arms for a in arm.warnings if a.about == about]
+        yield f"{about}: {' '.join(f'{name}: {text}' for name, text in told)}"
+
+
+def _of_each(arms: Sequence[Arm], words: Callable[[Arm], str]) -> str:
+    return ", ".join(f"{arm.name} {words(arm)}" for arm in arms)
+
+
+def _of_other_tasks(section: Section) -> Iterator[str]:
+    """Yield that arms were graded on different tasks, where that is so."""
+    graded = {
+        arm.name: {
+            (task.instance_id, task.digest)
+            for task in section.tasks
+            if (made := task.of(arm.name)) is not None and made.tries
+        }
+        for arm in section.arms
+    }
+    known = [tasks for tasks in graded.values() if tasks]
+    if any(tasks != known[0] for tasks in known[1:]):
+        each = ", ".join(f"{name} {len(tasks)}" for name, tasks in graded.items())
+        common = plural(len(set.intersection(*known)), "task")
         yield (
-            f"{arm.name}: {arm.flips.flipped} of {plural(arm.flips.tasks, 'repeated task')} came "
-            "out differently from try to try."
+            f"The rates of the table are of different tasks ({each}; {common} in common): compare "
+            "arms by the pairs alone."
         )
-    yield from (f"{arm.name}: {warning}" for warning in arm.warnings)
+
+
+def _unfinished(section: Section) -> Iterator[str]:
+    """Yield what the set is short of, and what is still to be done."""
+    if section.left_out:
+        each = "; ".join(f"{one.instance_id}: {one.reason}" for one in section.left_out[:_SHOWN])
+        more = len(section.left_out) - _SHOWN
+        yield (
+            f"{len(section.left_out)} of {plural(section.instances, 'instance')} left out before "
+            f"any trial ({each}{f'; and {more} more' if more > 0 else ''})."
+        )
+    if section.done < section.planned:
+        left = section.planned - section.done
+        yield (
+            f"Unfinished: {left:,} of {plural(section.planned, 'trial')} are not done; the same "
+            "command goes on."
+        )
 
 
 def _missing(section: Section) -> Iterator[str]:
-    """Yield what was not run; once for all arms where it is the same number."""
-    size = section.instances - len(section.unfit)
+    """Yield what was not run, of all arms together where it is the same number."""
+    size = section.instances - len(section.unfit) - len(section.left_out)
     missing = {arm.name: size - _seen(arm, section) for arm in section.arms}
-    if len(set(missing.values())) == 1:
-        missing = {"All arms" if len(missing) > 1 else name: n for name, n in missing.items()}
-    for name, number in missing.items():
-        if number > 0:
-            yield f"{name}: {number} of {section.instances} instances not run."
+    if len(missing) > 1 and len(set(missing.values())) == 1:
+        missing = {"All arms": max(missing.values())}
+    missing = {name: number for name, number in missing.items() if number > 0}
+    if not missing:
+        return
+    each = ", ".join(f"{name} {number}" for name, number in missing.items())
+    names = f"; no arm has tried {_some(section.untried)}" if section.untried else ""
+    yield f"Not run, of {plural(section.instances, 'instance')}: {each}{names}."
+
+
+def outdated_words(names: Sequence[str]) -> str:
+    """Return that results of rows as they were before a change are left out; some are named."""
+    rows = "a row that was" if len(names) == 1 else f"{len(names)} rows that were"
+    return f"Results of {rows} changed since are left out, those before the change: {_some(names)}."
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _seen(arm: Arm, section: Section) -> int:

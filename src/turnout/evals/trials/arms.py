@@ -20,6 +20,8 @@ _ARM: Final = re.compile(
     r"(?:(?P<auto>auto)|(?P<kind>model|policy|command):(?P<value>.+))",
     re.DOTALL,
 )
+_LACKS: Final = {"model": "model", "policy": "policy", "command": "command"}
+_ID: Final = re.compile(r"[A-Za-z0-9][\w.@/+-]{0,199}")
 _MEND: Final = (
     "Write `auto`, `model:ID`, `policy:NAME`, `policy:NAME@REVISION`, `policy:FILE.toml` or "
     "`NAME=command:COMMAND`; each may have a NAME= before it."
@@ -68,10 +70,23 @@ def read_arms(texts: Sequence[str]) -> tuple[ArmAsk, ...]:
     return asked
 
 
+def _wrong(text: str) -> UsageError:
+    """Return what is wrong with an arm, by what it looks like."""
+    named, _, rest = text.rpartition("=")
+    kind, colon, value = rest.partition(":")
+    if colon and kind in _LACKS and not value.strip():
+        return UsageError(f"The arm {text!r} names no {_LACKS[kind]}.", mend=_MEND)
+    if not colon and not named and _ID.fullmatch(text):
+        file = f" Or `policy:{text}`." if not text.endswith(".toml") else ""
+        meant = f"policy:{text}" if text.endswith(".toml") else f"model:{text}"
+        return UsageError(f"{text!r} is no arm.", mend=f"Did you mean `{meant}`?{file} {_MEND}")
+    return UsageError(f"{text!r} is no arm.", mend=_MEND)
+
+
 def _read(text: str) -> ArmAsk:
     found = _ARM.fullmatch(text.strip())
     if found is None:
-        raise UsageError(f"{text!r} is no arm.", mend=_MEND)
+        raise _wrong(text.strip())
     name, value = found["name"], (found["value"] or "").strip()
     kind: ArmKind
     match found["kind"]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from hashlib import sha256
 from typing import Final, Protocol
 
 from turnout.core.clock import Clock
-from turnout.core.money import Micros, format_usd
+from turnout.core.money import Micros
 from turnout.evals.trials.board import Board, Running
 from turnout.evals.trials.model import Trial, Unit
 from turnout.evals.trials.ports import Show
@@ -118,10 +119,16 @@ class Evaluation:
         bounds = self._bounds
         spent = Micros(spent_on(self._results.rows) + self._board.under_way)
         if bounds.budget is not None and spent >= bounds.budget:
-            return f"The budget of {format_usd(bounds.budget)} is used up."
+            return f"The budget of {_exactly(bounds.budget)} is used up."
         if bounds.seconds is not None and self._clock.monotonic() - self._began >= bounds.seconds:
             return f"The time of {bounds.seconds / 3600:g} hours is used up."
         return ""
+
+
+def _exactly(amount: Micros) -> str:
+    """Return an amount as it was given, to the last digit, with cents at least."""
+    whole, _, parts = f"{Decimal(amount) / 1_000_000:.6f}".partition(".")
+    return f"${whole}.{parts.rstrip('0'):0<2}"
 
 
 def spent_on(rows: Sequence[Trial]) -> Micros:

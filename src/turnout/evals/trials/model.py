@@ -4,21 +4,19 @@ import json
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Final
 
 from turnout.core.ids import RunId
 from turnout.core.inference import StepKind
 from turnout.core.money import Micros
 from turnout.core.runs import Outcome, VerdictName
+from turnout.evals.conditions.model import Mode
 from turnout.evals.grading.grade import GradeName
 
 __all__ = ["SCHEMA", "KindUsage", "Mode", "Trial", "Unit"]
 
 SCHEMA = 1
 """Of the rows that are written; rows that name none are 0."""
-
-Mode = Literal["hidden", "visible"]
-"""Whether the agent sees the tests that grade it; results of the two are never mixed."""
 
 _CUT_SHORT: Final = frozenset({"cancelled", "failed"})
 
@@ -119,7 +117,7 @@ class Trial:
     nudges: int = 0
     """Model calls that had to be made again because of what the model had answered."""
     seconds: float = 0.0
-    """Of the run, without its grading."""
+    """Of the run, without its grading, and without the time in which no process worked on it."""
     grading_seconds: float = 0.0
     """Without what is done once for an instance."""
     overhead_seconds: float = 0.0

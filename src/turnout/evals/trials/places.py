@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from turnout.errors import RepositoryError, UsageError
+from turnout.evals.instances.clone import Clone
 from turnout.evals.instances.model import Instance
 from turnout.evals.trials.model import Mode
 from turnout.runs.intake import without_credentials
@@ -74,7 +75,7 @@ class Places:
             files.update(instance.hidden_tests)
         patch = instance.test_patch if mode == "visible" else ""
         if instance.repository and not files and not patch:
-            return Place(_plain(instance.repository), instance.base_commit)
+            return await _as_it_is(instance)
         return await self._made(instance, files, patch)
 
     async def _made(self, instance: Instance, files: Mapping[str, str | None], patch: str) -> Place:
@@ -100,6 +101,18 @@ class Places:
         source = await locate(repository)
         history = await fetch_history(source, commit, self._state_dir)
         return history, commit, short_hash(source.url)
+
+
+async def _as_it_is(instance: Instance) -> Place:
+    """Return the base itself, once a clone of this machine was seen to hold it.
+
+    Otherwise a run would be ordered that can come to nothing, and be ordered again.
+    """
+    repository = _plain(instance.repository)
+    source = await locate(repository)
+    if source.local:
+        await Clone(repository, source.url).commit_of(instance.base_commit)
+    return Place(repository, instance.base_commit)
 
 
 def _plain(repository: str) -> str:

@@ -29,6 +29,8 @@ class Worked:
     result: RunResult
     nudges: int
     """Model calls that had to be made again because of what the model had answered."""
+    away: float = 0.0
+    """Seconds in which no process worked on it, because one had died."""
 
 
 class Works(Protocol):

@@ -118,6 +118,7 @@ class Trials:
         receipts = await self._doers.receipts.receipts(result.run_id)
         trial = replace(
             _with_run(trial, result),
+            seconds=max(0.0, result.seconds - worked.away),
             nudges=worked.nudges,
             repairs=sum(len(receipt.repairs) for receipt in receipts),
         )

@@ -2,10 +2,11 @@
 
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from turnout.core.clock import Clock
-from turnout.core.events import ApprovalAsked, Entry, ModelCallIntended
+from turnout.core.events import ApprovalAsked, Entry, ModelCallIntended, RunResumed
 from turnout.core.ids import RunId, ToolCallId
 from turnout.core.messages import UserMessage
 from turnout.core.service.orders import Answer, Once, Order, OrderLimits
@@ -17,7 +18,7 @@ from turnout.evals.trials.ports import Show, Worked
 from turnout.runs.durable.ports import RunDesk, RunEngine
 from turnout.runs.summary import Summary
 
-__all__ = ["KEY", "Nudges", "ServiceRuns", "Wanted", "project_of"]
+__all__ = ["KEY", "Away", "Nudges", "ServiceRuns", "Wanted", "project_of"]
 
 KEY: Final = "evaluation"
 """Name under which the model calls of trials are charged."""
@@ -67,17 +68,18 @@ class ServiceRuns:
             self.wanted.runs.discard(run_id)
 
     async def _followed(self, project: str, run_id: RunId, show: Show) -> Worked:
-        summary, nudges = Summary(), Nudges()
+        summary, nudges, away = Summary(), Nudges(), Away()
         async with aclosing(self.desk.follow(project, run_id)) as entries:
             async for entry in entries:
                 summary.add(entry)
                 nudges.see(entry)
+                away.see(entry)
                 show(entry)
                 if isinstance(entry.event, ApprovalAsked):
                     await self._refuse(project, run_id, entry.event.call.id)
         if summary.result is None:
             raise StoreError(f"Run {run_id} has ended without a record.")
-        return Worked(summary.result, nudges.count)
+        return Worked(summary.result, nudges.count, away.seconds)
 
     async def _refuse(self, project: str, run_id: RunId, call: ToolCallId) -> None:
         """Say no to a call that waits for a person, once its run waits."""
@@ -107,3 +109,17 @@ class Nudges:
         if event.conversation in self._spoken:
             self.count += any(isinstance(each, UserMessage) for each in event.messages)
         self._spoken.add(event.conversation)
+
+
+@dataclass(slots=True)
+class Away:
+    """Adds up how long nobody worked on a run, between two processes that did."""
+
+    seconds: float = 0.0
+    _newest: datetime | None = None
+
+    def see(self, entry: Entry) -> None:
+        """Take the next entry in."""
+        if isinstance(entry.event, RunResumed) and self._newest is not None:
+            self.seconds += max(0.0, (entry.at - self._newest).total_seconds())
+        self._newest = entry.at

@@ -120,7 +120,7 @@ def _detail(body: bytes) -> Mapping[str, str]:
     """Return what a body asked for, without the texts that people and models write."""
     try:
         given = json.loads(body) if body else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(given, dict):
         return {}

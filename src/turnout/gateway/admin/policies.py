@@ -1,6 +1,6 @@
 """`/policies`: revisions read, compared, checked, applied and rolled back."""
 
-import tomllib
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from turnout.core.clock import Clock
 from turnout.core.policies import Policy
+from turnout.core.toml import TomlError, read_toml
 from turnout.errors import ConfigError, NotFoundError
 from turnout.gateway.admin.callers import AdminDep, CallerDep, may_see
 from turnout.gateway.admin.errors import REFUSALS
@@ -137,7 +138,7 @@ def _changing(router: APIRouter, desk: PolicyDesk) -> None:
     @router.post("/apply")
     async def apply_policies(body: PoliciesIn, caller: AdminDep) -> OutcomesOut:
         """Make each policy that changed a new revision: all, or none where one is wrong."""
-        outcomes = await desk.apply(_several(body), Signature(caller.key, body.note))
+        outcomes = await desk.apply(await _several(body), Signature(caller.key, body.note))
         return OutcomesOut(outcomes=[OutcomeOut.of(outcome) for outcome in outcomes])
 
     @router.post("/{name}/check")
@@ -176,16 +177,20 @@ def _named(name: str, table: _Table) -> Policy:
     return parse_policy({**table, "name": name})
 
 
-def _several(body: PoliciesIn) -> tuple[Policy, ...]:
+async def _several(body: PoliciesIn) -> tuple[Policy, ...]:
     if (body.policies is None) == (body.toml is None):
         raise ConfigError("Either `policies` or `toml` is needed.", mend="Send one of them.")
-    if body.toml is None:
-        found = parse_policies({"policies": body.policies})
-    else:
-        try:
-            found = parse_policies(tomllib.loads(body.toml))
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise ConfigError(f"`toml` is not valid TOML: {error}.") from error
+    # Beside the loop: others are served meanwhile.
+    found = await asyncio.to_thread(_parsed, body)
     if not found:
         raise ConfigError("There is no policy in it.", mend="Write [policies.NAME].")
     return found
+
+
+def _parsed(body: PoliciesIn) -> tuple[Policy, ...]:
+    if body.toml is None:
+        return parse_policies({"policies": body.policies})
+    try:
+        return parse_policies(read_toml(body.toml))
+    except TomlError as error:
+        raise ConfigError(f"`toml` is not valid TOML: {error}.") from error

@@ -87,6 +87,13 @@ def webhooks_router(desk: WebhookDesk) -> APIRouter:
         """Remove a webhook and what waits for it."""
         await desk.remove(webhook_id)
 
+    @router.post("/{webhook_id}/retry", status_code=204)
+    async def retry_webhook(
+        webhook_id: Annotated[str, Path(min_length=1, max_length=100)], _: AdminDep
+    ) -> None:
+        """Send what waits for the webhook now, though it has failed, and not later."""
+        await desk.retry(webhook_id)
+
     return router
 
 

@@ -1,5 +1,6 @@
 """The tables `[policy]` and `[policies.NAME]`: which models, which tools, how much."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
@@ -54,8 +55,8 @@ def parse_policies(document: JsonObject) -> tuple[Policy, ...]:
                 mend="Leave `name` out: the table's own name counts.",
             )
         found.append(parse_policy({**table, "name": name}, where))
-    names = [policy.name for policy in found]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    names = Counter(policy.name for policy in found)
+    if twice := next((name for name, count in names.items() if count > 1), None):
         raise ConfigError(
             f"There are two policies named {twice!r}.",
             mend="`[policy]` without a `name` is named `default`; name one of them otherwise.",

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from difflib import get_close_matches
 from typing import Annotated, Final, TypeVar, get_args
 
@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import ErrorDetails
 
 from turnout.core.json import JsonObject
+from turnout.core.money import read_usd
 from turnout.errors import ConfigError
 
 __all__ = [
@@ -32,15 +33,21 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+_MOST_USD: Final = 1_000_000
+_NO_AMOUNT: Final = f'must be an amount from 0 to {_MOST_USD} US dollars, such as "0.27"'
+
+
 def _usd(value: object) -> Decimal:
     if isinstance(value, float):
         raise ValueError(f'must be text, so that no digit is lost: write "{value}"')
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(_NO_AMOUNT)
     try:
-        amount = Decimal(value if isinstance(value, str | int) else "")
-    except InvalidOperation:
-        raise ValueError('must be an amount in US dollars, such as "0.27"') from None
-    if not amount.is_finite() or amount < 0 or amount > 1_000_000:
-        raise ValueError("must be an amount from 0 to 1000000 US dollars")
+        amount = read_usd(value)
+    except ValueError:
+        raise ValueError(_NO_AMOUNT) from None
+    if not 0 <= amount <= _MOST_USD:
+        raise ValueError(_NO_AMOUNT)
     return amount
 
 

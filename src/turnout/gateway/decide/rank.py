@@ -19,7 +19,10 @@ class Figures(NamedTuple):
 
     quality: float | None
     latency_ms: float | None
+    """Until the whole answer is there: first token and speed together."""
     cost: Micros | None
+    unknown_latency: str = "unknown"
+    """What is said where it is None: which of the two is missing."""
 
 
 class Score(NamedTuple):
@@ -33,10 +36,15 @@ def figures(q: Question, row: Row) -> Figures:
     """Return what is known: measured figures where there are any, else the stated ones."""
     known = row.quality.get(q.task)
     ttft, speed = row.ttft_ms, row.tokens_per_second
+    if ttft is None:
+        gap = "unknown: no first token measured" if speed else "unknown"
+    else:
+        gap = "unknown: no speed measured, answers too short"
     return Figures(
         None if known is None else known.least,
         None if ttft is None or not speed else ttft + 1000 * q.expected.output_tokens / speed,
         None if row.price is None else cost_micros(q.expected, row.price),
+        gap,
     )
 
 
@@ -64,7 +72,7 @@ def _quality(known: Figures) -> Score:
 
 def _latency(known: Figures) -> Score:
     if known.latency_ms is None:
-        return Score(None, "latency unknown")
+        return Score(None, f"latency {known.unknown_latency}")
     return Score(-known.latency_ms, f"{known.latency_ms:.0f} ms expected")
 
 
@@ -82,7 +90,8 @@ def _balanced(known: Figures, fastest: float | None, least: float | None) -> Sco
     quality = known.quality
     latency = _ratio(fastest, known.latency_ms)
     cost = _ratio(least, known.cost)
-    note = f"quality {_share(quality)}, latency {_share(latency)}, cost {_share(cost)}"
+    wait = known.unknown_latency if latency is None else _share(latency)
+    note = f"quality {_share(quality)}, latency {wait}, cost {_share(cost)}"
     if quality is None and latency is None and cost is None:
         return Score(None, note)
     value = _QUALITY * (quality or 0.0) + _LATENCY * (latency or 0.0) + _COST * (cost or 0.0)

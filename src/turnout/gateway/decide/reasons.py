@@ -26,9 +26,9 @@ _PRAISE: Mapping[Objective, str] = {
 }
 _MISSING: Mapping[Objective, str] = {
     "quality": "quality for {task}",
-    "latency": "latency",
+    "latency": "latency (first token and speed together)",
     "cost": "price",
-    "balanced": "quality for {task}, latency or price",
+    "balanced": "quality for {task}, latency (first token and speed together) or price",
 }
 
 

@@ -50,6 +50,16 @@ class EvaluationIn(_Body):
     at: Annotated[AwareDatetime, Field(strict=False)]
     source: str = Field(max_length=500, description="What was evaluated, for people.")
     scores: list[ScoreIn] = Field(min_length=1, max_length=_MOST_SCORES)
+    tasks: str = Field(
+        default="",
+        max_length=64,
+        description="Digest of the set of tasks. Figures of different sets are not ranked "
+        "together; without it, those of no other evaluation are.",
+    )
+    beside: bool = Field(
+        default=False,
+        description="Rank it beside what counts already, though that is of other tasks.",
+    )
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
@@ -60,7 +70,16 @@ class EvaluationIn(_Body):
     def evaluation(self) -> Evaluation:
         """Return what it says."""
         scores = tuple(Score(each.subject, each.solved, each.tried) for each in self.scores)
-        return Evaluation(self.id, self.task, self.mode, self.at, self.source, scores)
+        return Evaluation(
+            self.id,
+            self.task,
+            self.mode,
+            self.at,
+            self.source,
+            scores,
+            tasks=self.tasks,
+            beside=self.beside,
+        )
 
 
 def evaluations_router(desk: EvaluationDesk) -> APIRouter:

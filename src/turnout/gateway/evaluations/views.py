@@ -55,6 +55,10 @@ class EvaluationOut(BaseModel):
     mode: TestsSeen
     at: datetime
     source: str
+    tasks: str = Field(default="", description="Digest of the set of tasks; empty: unknown.")
+    beside: bool = Field(
+        default=False, description="Whether it is ranked beside figures of other tasks."
+    )
     author: str
     applied_at: datetime | None
     results: list[QualityOut]
@@ -68,6 +72,8 @@ class EvaluationOut(BaseModel):
             mode=evaluation.mode,
             at=evaluation.at,
             source=evaluation.source,
+            tasks=evaluation.tasks,
+            beside=evaluation.beside,
             author=evaluation.author,
             applied_at=evaluation.applied_at,
             results=list(map(QualityOut.of, evaluation.results())),

@@ -1,19 +1,24 @@
 """How keys are made and changed, from the command line and over HTTP."""
 
+import asyncio
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from turnout.core.clock import Clock
 from turnout.core.govern.keys import KeyEntry, KeyLimits, KeyRecord
-from turnout.errors import NotFoundError, UsageError
+from turnout.errors import ConflictError, NotFoundError, UsageError
 from turnout.gateway.keys.ring import digest_of
 from turnout.gateway.ports import KeyStore
 
-__all__ = ["Issued", "KeyDesk", "KeyState", "new_key", "state_of"]
+__all__ = ["NAME_RULE", "Issued", "KeyDesk", "KeyState", "is_name", "new_key", "state_of"]
+
+NAME_RULE: Final = (
+    "A name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit."
+)
 
 KeyState = Literal["active", "expired", "revoked"]
 
@@ -67,6 +72,8 @@ class KeyDesk:
         self._clock = clock
         self._policies = policies
         self._changed = changed
+        self._writing = asyncio.Lock()
+        """Held from reading a key until it is written: no change is made of what is gone."""
 
     def now(self) -> datetime:
         """Return the moment by which keys expire."""
@@ -103,15 +110,23 @@ class KeyDesk:
     async def update(self, name: str, change: Callable[[KeyRecord], KeyRecord]) -> KeyRecord:
         """Change a key; its holder goes on with it under what `change` makes of it.
 
-        `UsageError` where that cannot be, `NotFoundError` where there is no such key.
+        `UsageError` where that cannot be, `NotFoundError` where there is no such key,
+        `ConflictError` where it was revoked.
         """
-        before = await self.get(name)
-        after = replace(change(before), name=name, created_at=before.created_at, hint=before.hint)
-        if after != before:
-            await self._check(after)
-            await self._store.put(after)
-            await self._changed()
-        return after
+        async with self._writing:
+            old = await self.get(name)
+            new = replace(change(old), name=name, created_at=old.created_at, hint=old.hint)
+            if new == old:
+                return new
+            if old.revoked_at is not None:
+                raise ConflictError(
+                    f"The key {name!r} was revoked: it stays as it is.",
+                    mend="Make another with `turnout keys create`.",
+                )
+            await self._check(new)
+            await self._store.put(new)
+        await self._changed()
+        return new
 
     async def revoke(self, name: str) -> KeyRecord:
         """Shut a key for good, within a second in every process; once is enough."""
@@ -121,11 +136,8 @@ class KeyDesk:
         )
 
     async def _check(self, record: KeyRecord) -> None:
-        if not _NAME.fullmatch(record.name) or not _NAME.fullmatch(record.project):
-            raise UsageError(
-                "A name is 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or "
-                "digit."
-            )
+        if not is_name(record.name) or not is_name(record.project):
+            raise UsageError(NAME_RULE)
         if record.name in _TAKEN:
             raise UsageError(
                 f"{record.name!r} is what callers without a key are called.",
@@ -143,6 +155,11 @@ class KeyDesk:
                 raise UsageError(
                     f"There is no policy {policy!r}.", mend=f"The policies are: {names}."
                 )
+
+
+def is_name(text: str) -> bool:
+    """Whether a key or a project may be called so."""
+    return _NAME.fullmatch(text) is not None
 
 
 def _check_limits(limits: KeyLimits) -> None:

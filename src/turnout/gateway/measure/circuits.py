@@ -11,7 +11,7 @@ from turnout.core.ids import DeploymentId
 from turnout.gateway.evidence import Ailment
 from turnout.gateway.exchange import UpstreamError
 
-__all__ = ["CircuitLimits", "Circuits"]
+__all__ = ["CircuitLimits", "Circuits", "Newest"]
 
 _REFUSED_US: Final = frozenset({401, 402, 403})
 _NOBODY: Final[Mapping[DeploymentId, Ailment]] = MappingProxyType({})
@@ -39,6 +39,16 @@ class CircuitLimits:
     """For which a deployment that gave no answer is tried last."""
 
 
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """How the newest request to a deployment ended that says something about it."""
+
+    seconds: float
+    """Since then."""
+    failure: str
+    """What it failed with; empty where it was answered."""
+
+
 @dataclass(slots=True)
 class _Health:
     """What is known of one deployment's health; moments in monotonic seconds."""
@@ -52,6 +62,8 @@ class _Health:
     trial_until: float = 0.0
     rests_until: float = 0.0
     lost_until: float = 0.0
+    newest: tuple[float, str] | None = None
+    """When the newest request ended, and what it failed with; empty: with nothing."""
     why: str = ""
     why_lost: str = ""
 
@@ -92,6 +104,15 @@ class Circuits:
                 found[id_] = ailment
         return found
 
+    def newest(self) -> Mapping[DeploymentId, Newest]:
+        """Return how the newest request to each deployment ended, since the process began."""
+        now = self._clock.monotonic()
+        return {
+            id_: Newest(now - health.newest[0], health.newest[1])
+            for id_, health in list(self._all.items())
+            if health.newest is not None
+        }
+
     def admits(self, deployment: DeploymentId) -> bool:
         """Return whether a request may go there now.
 
@@ -118,8 +139,9 @@ class Circuits:
     def succeeded(self, deployment: DeploymentId) -> None:
         """Note that a deployment has answered."""
         health = self._health(deployment)
-        health.in_a_row = 0
-        health.latest.append((self._clock.monotonic(), False))
+        now = self._clock.monotonic()
+        health.in_a_row, health.newest = 0, (now, "")
+        health.latest.append((now, False))
         if deployment in self._ill:
             self._recovered(deployment)
 
@@ -131,10 +153,11 @@ class Circuits:
             health.rests_until = now + min(error.retry_after, limits.longest_rest)
             self._ill[deployment] = health
         elif _counts(error):
-            health.in_a_row += 1
+            health.in_a_row, health.newest = health.in_a_row + 1, (now, _kind(error))
             health.latest.append((now, True))
             self._judge(deployment, health, error)
         elif error.status == 429 or error.status in _REFUSED_US:
+            health.newest = now, _kind(error)
             self._lost(deployment, health, f"refused with status {error.status} a moment ago")
         health.trial_until = 0.0
 

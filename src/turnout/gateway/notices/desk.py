@@ -68,6 +68,13 @@ class WebhookDesk:
         """Remove a webhook and what waits for it; `NotFoundError` where there is none."""
         await self._store.remove(webhook_id)
 
+    async def retry(self, webhook_id: str) -> bool:
+        """Send what waits for a webhook at once; False where it has not failed.
+
+        `NotFoundError` where there is none.
+        """
+        return await self._store.again(webhook_id, self._clock.now())
+
     async def all(self) -> Sequence[WebhookState]:
         """Return every webhook, oldest first, and how its deliveries fare."""
         return await self._store.all()

@@ -80,6 +80,13 @@ class WebhookStore(Protocol):
         """Forget a webhook and what waits for it; `NotFoundError` where there is none."""
         ...
 
+    async def again(self, webhook_id: str, at: datetime) -> bool:
+        """Send what waits for a webhook from `at` on; False where it has not failed.
+
+        `NotFoundError` where there is none.
+        """
+        ...
+
     async def all(self) -> Sequence[WebhookState]:
         """Return every webhook, oldest first, and how its deliveries fare."""
         ...

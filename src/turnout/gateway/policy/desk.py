@@ -140,6 +140,16 @@ class PolicyDesk:
         changes = differences(older, newer.policy)
         return PolicyDiff(name, number or None, newer.policy.revision, changes)
 
+    async def since(self, name: str, seen: int) -> PolicyDiff:
+        """Return what has changed since a revision that somebody has seen.
+
+        0: before the first. `NotFoundError` where there is none of that number, or none at all.
+        """
+        newest = await self.get(name)
+        if seen:
+            return await self.diff(name, seen, newest.policy.revision)
+        return self._diff(None, newest.policy, newest.policy.revision)
+
     async def compare(self, draft: Policy) -> PolicyDiff:
         """Compare a draft with what counts under its name now."""
         newest = await self.newest_of(draft.name)

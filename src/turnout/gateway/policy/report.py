@@ -46,9 +46,18 @@ class PolicyReport:
             case "dry_run" if seen.quiet_days and not seen.quiet_requests:
                 return "No request declared a tool lately; silence shows nothing yet."
             case "dry_run":
-                return f"{seen.quiet_days} of {QUIET_DAYS} quiet days: too early to enforce it."
+                early = f"{seen.quiet_days} of {QUIET_DAYS} quiet days: too early to enforce it."
+                return f"{early}{_since(seen)}"
             case _:
                 assert_never(self.mode)
+
+
+def _since(seen: ToolReport) -> str:
+    """Return since when quiet days are counted; nothing where there was no request with tools."""
+    loud = [day.day for day in seen.days if day.outside]
+    if loud:
+        return f" The last request with a tool outside of it was on {loud[-1]} (UTC)."
+    return f" They count from {seen.days[0].day}, the first with tools." if seen.days else ""
 
 
 async def report_on(

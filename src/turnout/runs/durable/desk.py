@@ -10,6 +10,7 @@ from turnout.core.ids import RunId, new_run_id
 from turnout.core.service.orders import (
     Answer,
     Head,
+    Later,
     Once,
     Order,
     OrderedRun,
@@ -70,6 +71,10 @@ class Desk:
         """Return a run; `NotFoundError` where the project has none of that id."""
         return await self._orders.get(project, run_id)
 
+    async def whose(self, run_id: RunId) -> str | None:
+        """Return the project of a run; None where there is none. Only for whoever may see all."""
+        return await self._orders.whose(run_id)
+
     async def page(
         self,
         project: str,
@@ -81,12 +86,12 @@ class Desk:
         """Return runs of the project, newest first."""
         return await self._orders.page(project, wanted or RunFilter(), before=before, limit=limit)
 
-    async def cancel(self, project: str, run_id: RunId) -> OrderedRun:
-        """Stop a run; one that has ended stays as it is."""
+    async def cancel(self, project: str, run_id: RunId, by: str = "") -> OrderedRun:
+        """Stop a run, on the wish of a key; one that has ended stays as it is."""
         before = await self._orders.get(project, run_id)
         if before.state == "ended":
             return before
-        run = await self._orders.cancel(project, run_id, self._clock.now())
+        run = await self._orders.cancel(project, run_id, self._clock.now(), by)
         if run.state == "ended":
             await self._announcer.stands(run)
         else:
@@ -109,14 +114,16 @@ class Desk:
     ) -> Submitted:
         """Order a run that has ended again, on `key`; `ConflictError` where it has not ended.
 
-        Nothing of the order is looked at; otherwise as `submit`.
+        Nothing of the order is looked at; otherwise as `submit`. Whoever had its diff published
+        later had read that one: the new one is not published for that.
         """
         run = await self._orders.get(project, run_id)
         if run.state != "ended":
             raise ConflictError(
                 f"Run {run_id} has not ended.", mend="Wait for its end, or cancel it first."
             )
-        return await self.submit(replace(run.order, key=key, retry_of=run_id), once)
+        again = replace(run.order, key=key, retry_of=run_id, later=Later())
+        return await self.submit(again, once)
 
     async def publish(self, project: str, run_id: RunId, wanted: Publish) -> OrderedRun:
         """Have the diff of a run that has ended published, by whoever reaches its repository.

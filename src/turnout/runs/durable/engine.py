@@ -11,7 +11,7 @@ from typing import Final, Self
 from turnout.core.clock import Clock
 from turnout.core.events import RunEnded
 from turnout.core.ids import RunId
-from turnout.core.service.orders import OrderedRun
+from turnout.core.service.orders import OrderedRun, cancelled_words
 from turnout.core.service.turns import Pick
 from turnout.errors import StoreError
 from turnout.runs.durable.ports import OrderStore
@@ -131,8 +131,13 @@ class TaskEngine:
     async def cancel(self, run_id: RunId) -> None:
         """Stop a run that is worked on here after the step under way."""
         segment = self._segments.get(run_id)
-        if segment is not None and not segment.stop.asked:
-            segment.stop.ask()
+        if segment is None or segment.stop.asked:
+            return
+        run = segment.run
+        with suppress(StoreError):
+            run = await self._orders.get(run.order.project, run_id)
+        if not segment.stop.asked:
+            segment.stop.ask(f"{cancelled_words(run.order.later.cancelled_by)}.")
 
     async def drain(self) -> None:
         """Begin nothing more, let calls under way end, and leave all runs to other workers."""

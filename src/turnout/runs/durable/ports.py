@@ -51,6 +51,10 @@ class OrderStore(Protocol):
         """Return a project's run; `NotFoundError` where it has none of that id."""
         ...
 
+    async def whose(self, run_id: RunId) -> str | None:
+        """Return the project of a run, whoever asks; None where there is no such run."""
+        ...
+
     async def heads(self, run_ids: Collection[RunId]) -> Mapping[RunId, Head]:
         """Return how far runs are; one that was never ordered is left out."""
         ...
@@ -77,10 +81,10 @@ class OrderStore(Protocol):
         """Put a decision on record and queue the run, in one; `ConflictError`: it does not wait."""
         ...
 
-    async def cancel(self, project: str, run_id: RunId, at: datetime) -> OrderedRun:
-        """End a run that nobody works on; note the wish where somebody does.
+    async def cancel(self, project: str, run_id: RunId, at: datetime, by: str = "") -> OrderedRun:
+        """End a run that nobody works on; note the wish, and whose it is, where somebody does.
 
-        A run that has ended stays as it is.
+        A run that has ended stays as it is; of two wishes the first counts.
         """
         ...
 
@@ -147,6 +151,10 @@ class RunDesk(Protocol):
         """Return a run."""
         ...
 
+    async def whose(self, run_id: RunId) -> str | None:
+        """Return the project of a run; None where there is none. Only for whoever may see all."""
+        ...
+
     async def page(
         self,
         project: str,
@@ -158,8 +166,8 @@ class RunDesk(Protocol):
         """Return runs, newest first."""
         ...
 
-    async def cancel(self, project: str, run_id: RunId) -> OrderedRun:
-        """Stop a run; one that has ended stays as it is."""
+    async def cancel(self, project: str, run_id: RunId, by: str = "") -> OrderedRun:
+        """Stop a run, on the wish of a key; one that has ended stays as it is."""
         ...
 
     async def decide(self, project: str, run_id: RunId, answer: Answer) -> OrderedRun:

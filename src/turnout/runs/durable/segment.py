@@ -15,7 +15,7 @@ from turnout.core.events import (
     RunResumed,
     RunStarted,
 )
-from turnout.core.service.orders import Order, OrderedRun
+from turnout.core.service.orders import Order, OrderedRun, cancelled_words
 from turnout.core.tasks import Task
 from turnout.errors import StaleEpochError, UnfitError, UsageError
 from turnout.runs.durable.patience import PatientClient
@@ -108,7 +108,7 @@ class Segments:
             await recorder.add(RunEnded("failed", reason))
             return
         if run.cancel_asked:
-            stop.ask()
+            stop.ask(f"{cancelled_words(run.order.later.cancelled_by)}.")
         if past.started is not None:
             await recorder.add(RunResumed(past.segments + 1, run.worker))
         try:

@@ -6,22 +6,17 @@ a model what nobody has seen is not.
 
 import html
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
+
+from turnout.core.text import is_unseen
 
 __all__ = ["as_read", "without_unseen"]
 
 _GONE: Final = "\0"
 """Stands where something was until the end, so that what is left makes up nothing new."""
 _BREAKS: Final = re.compile("\r\n?|[\v\f\x85\u2028\u2029]")
-_UNSEEN_KINDS: Final = frozenset({"Cc", "Cf", "Cs"})
-# `Default_Ignorable_Code_Point` of Unicode, as far as the kinds above leave any.
-_IGNORABLE: Final = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
-    "\U000e0000-\U000e0fff]"
-)
 _ENTITY: Final = re.compile(r"&#?\w{1,40};")
 _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
@@ -87,11 +82,7 @@ def _marked(text: str) -> str:
 
 
 def _is_unseen(character: str) -> bool:
-    if character in "\n\t":
-        return False
-    return (
-        unicodedata.category(character) in _UNSEEN_KINDS or _IGNORABLE.match(character) is not None
-    )
+    return character not in "\n\t" and is_unseen(character)
 
 
 def _entity(match: re.Match[str]) -> str:

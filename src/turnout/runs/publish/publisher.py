@@ -143,7 +143,7 @@ class _Job:
 
         What may work later comes out as an error.
         """
-        if run.order.publish is None:
+        if run.order.publishes is None:
             return ""
         why_not = _NOTHING if result is None else _why_not(result)
         if result is None or why_not:
@@ -152,7 +152,7 @@ class _Job:
         try:
             if not self.publication.commit:
                 await self._push(run, result)
-            if run.order.publish == "draft" and not self.publication.link:
+            if run.order.publishes == "draft" and not self.publication.link:
                 await self._draft(run, result)
         except (DeliveryError, ForgeError) as error:
             return self._final(run, error)
@@ -214,7 +214,7 @@ class _Job:
         detail = failure or ("" if self.publication.branch else self.publication.detail)
         over = replace(self.publication, state="failed" if failure else "done", detail=detail)
         now = self.parts.clock.now()
-        told = None if run.order.publish is None else run_published(now, run, over)
+        told = None if run.order.publishes is None else run_published(now, run, over)
         await self.parts.store.save(over, told)
         if told is not None:
             self.parts.told(told)

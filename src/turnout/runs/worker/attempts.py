@@ -18,7 +18,7 @@ from turnout.core.events import (
 from turnout.core.runs import Patch
 from turnout.errors import SandboxError, SandboxUnavailableError, StoreError
 from turnout.runs.ports import StrategyName
-from turnout.runs.stop import ParkedError
+from turnout.runs.stop import ParkedError, Stop
 from turnout.runs.worker.again import unsaid
 from turnout.runs.worker.choosing import Tried, best, is_accepted
 from turnout.runs.worker.follow import Follower
@@ -229,7 +229,7 @@ class _Attempts:
             events = unsaid(events, record)
         end = await self._follower.follow(events, sandbox, record, keeps=keeps)
         if not isinstance(end, LoopEnded):
-            end = _unsaid_end(stopped=job.stop.asked)
+            end = _unsaid_end(job.stop)
             await job.record.add(end)
         return end
 
@@ -245,9 +245,9 @@ class _Attempts:
         return patch
 
 
-def _unsaid_end(*, stopped: bool) -> LoopEnded:
-    if stopped:
-        return LoopEnded("cancelled", "Stopped by the user.")
+def _unsaid_end(stop: Stop) -> LoopEnded:
+    if stop.asked:
+        return LoopEnded("cancelled", stop.why)
     return LoopEnded("failed", "The strategy ended without saying how.")
 
 

@@ -74,7 +74,7 @@ class RunWorker:
             end = None
             raise
         except StoppedError:
-            end = RunEnded("cancelled", "Stopped by the user.")
+            end = RunEnded("cancelled", self._job.stop.why)
         except SandboxError as error:
             end = RunEnded("failed", f"The sandbox failed: {error}")
         except TurnoutError as error:

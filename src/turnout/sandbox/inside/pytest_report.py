@@ -1,9 +1,10 @@
 """A pytest plugin that tells us what became of each test, one JSON object a line.
 
-It reports only where a key lies in the folder `NAME` among the temporary files, which it takes away
-before any code of the repository is imported and puts back at the end: a session that starts
-meanwhile was started by a test, and lines that others write lack the key. Each line has it beside
-one of `{"started": …}`, `{"id": …, "outcome": …}` and `{"finished": exit status}`.
+It tells a process of ours that listens at a socket in the folder `NAME` among the temporary files.
+It connects when it is imported, which is before any code of the repository is, and is given a word
+that each line must begin with. One session is heard at a time: one that starts meanwhile was
+started by a test, and is turned away. Each line has one of `{"started": …}`,
+`{"id": …, "outcome": …}` and `{"finished": exit status}`; nothing counts after the last.
 
 Tests that were chosen by arguments, which lie in the same folder, run alone: what a command names
 beside them, such as the folder of all tests, is left out.
@@ -15,10 +16,12 @@ passed.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import random
+import socket
 import tempfile
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
@@ -30,22 +33,24 @@ from _pytest.runner import runtestprotocol
 __all__ = [
     "NAME",
     "PARENT",
+    "Line",
     "Reporter",
     "chosen_of",
+    "connected",
     "failing",
     "kinds_for",
     "passes",
     "pytest_load_initial_conftests",
-    "take_key",
     "twin_of",
 ]
 
 NAME = "turnout-report"
 PARENT = "/tmp"
 """Where a sandbox with walls has its temporary files, whatever a command says."""
-KEY = "key"
+SOCKET = "say"
 CHOSEN = "chosen"
 MOST_TWINS = 2_000
+PATIENCE = 10.0
 TOLD = "This copy of a test must fail."
 KINDS: tuple[type[BaseException], ...] = (
     *(pytest.fail.Exception, TypeError, ValueError, AttributeError, KeyError, IndexError),
@@ -55,16 +60,43 @@ KINDS: tuple[type[BaseException], ...] = (
 """What tests fail with beside a plain `AssertionError`."""
 
 
-def take_key(folder: str) -> str:
-    """Return the key and remove it; empty where there is none."""
-    path = os.path.join(folder, KEY)
-    try:
-        with open(path, encoding="ascii") as file:
-            key = file.read()
-        os.unlink(path)
-    except OSError:
-        return ""
-    return key
+class Line:
+    """A connection to who hears us."""
+
+    def __init__(self, folder: str, connection: socket.socket, word: bytes) -> None:
+        self.folder = folder
+        self._connection = connection
+        self._word = word
+
+    def tell(self, facts: dict[str, object]) -> None:
+        """Tell something; where nobody hears it any more the tests go on all the same."""
+        with contextlib.suppress(OSError):
+            self._connection.sendall(self._word + b" " + json.dumps(facts).encode() + b"\n")
+
+    def close(self) -> None:
+        """Say nothing more, nor anybody who finds this."""
+        self._word = b""
+
+
+def connected() -> Line | None:
+    """Connect to who hears us; None where nobody does, or another session is heard."""
+    for parent in (PARENT, tempfile.gettempdir()):
+        folder = os.path.join(parent, NAME)
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with contextlib.suppress(OSError):
+            # The path of a socket must be short, and this one is whatever the folder is called.
+            place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                connection.settimeout(PATIENCE)
+                connection.connect(f"/proc/self/fd/{place}/{SOCKET}")
+                word = connection.recv(64).strip()
+                connection.settimeout(None)
+            finally:
+                os.close(place)
+            if word:
+                return Line(folder, connection, word)
+        connection.close()
+    return None
 
 
 def chosen_of(folder: str, arguments: list[str]) -> list[str]:
@@ -130,20 +162,17 @@ def passes(item: pytest.Item, kinds: Iterable[type[BaseException]]) -> bool:
 class Reporter:
     """Writes a line as soon as something is known, so that a session cut short is told too."""
 
-    def __init__(self, folder: str, key: str) -> None:
-        self._folder = folder
-        self._key = key
+    def __init__(self, line: Line) -> None:
+        self._line = line
         self._passed: set[str] = set()
         self._made: dict[tuple[str, str], str] = {}
-        path = os.path.join(folder, f"{len(os.listdir(folder))}.jsonl")
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
 
     def _write(self, facts: dict[str, object]) -> None:
-        os.write(self._descriptor, json.dumps({"key": self._key, **facts}).encode() + b"\n")
+        self._line.tell(facts)
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Tell that a session starts, and let it run what was chosen alone."""
-        config.args = chosen_of(self._folder, config.args)
+        config.args = chosen_of(self._line.folder, config.args)
         self._write({"started": os.getpid()})
 
     @pytest.hookimpl(hookwrapper=True)
@@ -164,9 +193,9 @@ class Reporter:
             self._write({"id": report.nodeid, "outcome": report.outcome})
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Tell of a file that cannot be collected."""
-        if report.outcome == "failed":
-            self._write({"id": report.nodeid, "outcome": "failed"})
+        """Tell of a file that cannot be collected, or that leaves itself out."""
+        if report.outcome != "passed":
+            self._write({"id": report.nodeid, "outcome": report.outcome})
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -179,16 +208,15 @@ class Reporter:
             if passes(item, kinds[number]):
                 self._write({"id": item.nodeid, "outcome": "forged"})
         self._write({"finished": int(exitstatus)})
-        with open(os.path.join(self._folder, KEY), "w", encoding="ascii") as file:
-            file.write(self._key)
+        self._line.close()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Start to report, where we are asked to."""
-    for parent in (PARENT, tempfile.gettempdir()):
-        folder = os.path.join(parent, NAME)
-        key = take_key(folder)
-        if key:
-            early_config.pluginmanager.register(Reporter(folder, key), "turnout_reporter")
-            return
+    """Start to report, where somebody hears it."""
+    if LINES:
+        early_config.pluginmanager.register(Reporter(LINES.pop()), "turnout_reporter")
+
+
+LINES = [line for line in (connected(),) if line is not None]
+"""Empty as soon as a session has begun to report."""

@@ -5,8 +5,9 @@ Plugins of pytest are declared there, and programs of a build can write any file
 
 import ast
 import json
-import tomllib
 from collections.abc import Iterator
+
+from turnout.core.toml import TomlError, read_toml
 
 __all__ = ["BUILD_PROGRAMS", "build_program", "pyproject"]
 
@@ -38,10 +39,10 @@ _PLAIN = frozenset(
 def pyproject(text: str) -> str | None:
     """Return what in a `pyproject.toml` steers the tests; None where nothing does."""
     try:
-        table = tomllib.loads(text)
+        table = read_toml(text)
         found = [value for place in _PLACES if (value := _at(table, place)) is not None]
         found += _plugins(table)
-    except (ValueError, RecursionError):
+    except (TomlError, RecursionError):
         return text
     return json.dumps(found, sort_keys=True, default=str) if found else None
 

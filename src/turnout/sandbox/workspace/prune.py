@@ -26,7 +26,7 @@ _KINDS: Final = (
     *("histories", "trees", "environments", "projects", "nodes", "setups", "kept"),
     *("places", "checkouts"),
 )
-_NOTES: Final = ("layers", "indexes")
+_NOTES: Final = ("layers", "indexes", "befores")
 """Kinds that are single small files."""
 
 

@@ -20,7 +20,7 @@ class MemoryEvaluationsStore:
 
     async def apply(self, evaluation: Evaluation) -> bool:
         """Let an evaluation count before all others; False where it does so already."""
-        if self._applied and self._applied[-1].id == evaluation.id:
+        if self._applied and self._applied[-1].same_as(evaluation):
             return False
         self._applied = (*self._without(evaluation.id), evaluation)
         return True

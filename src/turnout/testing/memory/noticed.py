@@ -220,6 +220,22 @@ class MemoryWebhooks:
         if self._states.pop(webhook_id, None) is None:
             raise NotFoundError(f"There is no webhook {webhook_id!r}.")
 
+    async def again(self, webhook_id: str, at: datetime) -> bool:
+        """Forget that a webhook has failed; `NotFoundError` where there is none."""
+        del at
+        state = self._states.get(webhook_id)
+        if state is None:
+            raise NotFoundError(f"There is no webhook {webhook_id!r}.")
+        self._states[webhook_id] = replace(state, paused_until=None)
+        return state.paused_until is not None
+
+    def fail(self, webhook_id: str, why: str, *, at: datetime, again_at: datetime) -> None:
+        """Have a delivery fail."""
+        state = self._states[webhook_id]
+        self._states[webhook_id] = replace(
+            state, failed_at=at, failure=why, paused_until=again_at, waiting=1
+        )
+
     async def all(self) -> Sequence[WebhookState]:
         """Return every webhook, oldest first."""
         return tuple(self._states.values())

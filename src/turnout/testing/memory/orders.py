@@ -17,7 +17,10 @@ from turnout.core.service.orders import (
     Publish,
     RunFilter,
     RunPage,
+    Sought,
     Submitted,
+    cancelled,
+    cancelled_words,
 )
 from turnout.core.service.turns import Claimable, Pick, Standing
 from turnout.errors import ConflictError, FullError, NotFoundError
@@ -81,6 +84,11 @@ class MemoryOrders:
             raise NotFoundError(f"There is no run {run_id!r}.")
         return await self._run(run_id)
 
+    async def whose(self, run_id: RunId) -> str | None:
+        """Return the project of a run, whoever asks; None where there is no such run."""
+        kept = self._kept.get(run_id)
+        return None if kept is None else kept.order.project
+
     async def heads(self, run_ids: Collection[RunId]) -> Mapping[RunId, Head]:
         """Return how far runs are; one that was never ordered is left out."""
         runs = [await self._run(run_id) for run_id in run_ids if run_id in self._kept]
@@ -114,13 +122,19 @@ class MemoryOrders:
 
     async def release(self, run_id: RunId, epoch: int) -> None:
         """Queue a running run again; nothing is done where the epoch is not its newest."""
-        if await self._is_running(run_id, epoch):
+        if await _is_running(self.records, run_id, epoch):
             self._move(run_id, "queued")
 
     async def wait(self, run_id: RunId, epoch: int, asked: ApprovalAsked) -> None:
-        """Let a running run wait for a person; nothing is done where the epoch is an older one."""
-        if await self._is_running(run_id, epoch):
-            self._move(run_id, "waiting", waits=asked)
+        """Let a running run wait for a person; nothing is done where the epoch is an older one.
+
+        One that was cancelled meanwhile is queued, so that whoever takes it ends it.
+        """
+        if await _is_running(self.records, run_id, epoch):
+            if self._kept[run_id].cancel:
+                self._move(run_id, "queued")
+            else:
+                self._move(run_id, "waiting", waits=asked)
 
     async def answer(self, project: str, run_id: RunId, answer: Answer, at: datetime) -> Entry:
         """Put a decision on record and queue the run, in one; `ConflictError`: it does not wait."""
@@ -135,13 +149,15 @@ class MemoryOrders:
         self._move(run_id, "queued")
         return await self.records.append(run_id, run.epoch, given, at)
 
-    async def cancel(self, project: str, run_id: RunId, at: datetime) -> OrderedRun:
+    async def cancel(self, project: str, run_id: RunId, at: datetime, by: str = "") -> OrderedRun:
         """End a run that nobody works on; note the wish where somebody does."""
         run = await self.get(project, run_id)
         if run.state == "ended":
             return run
+        if not run.cancel_asked:
+            self._kept[run_id].order = cancelled(run.order, by)
         self._kept[run_id].cancel = True
-        end = RunEnded("cancelled", "Cancelled while nobody worked on it.")
+        end = RunEnded("cancelled", f"{cancelled_words(by)} while nobody worked on it.")
         if run.state != "running" and run.started_at is not None:
             await self.records.append(run_id, run.epoch, end, at)
         elif run.state != "running":
@@ -160,7 +176,7 @@ class MemoryOrders:
             raise ConflictError(f"The diff of run {run_id} is published already.")
         self._published.add(run_id)
         kept = self._kept[run_id]
-        kept.order = replace(kept.order, publish=wanted)
+        kept.order = replace(kept.order, later=replace(kept.order.later, publish=wanted))
         return await self._run(run_id)
 
     async def asked_to_cancel(self, worker: str) -> Sequence[RunId]:
@@ -197,10 +213,6 @@ class MemoryOrders:
         self._kept[run_id].waits = fields.get("waits")
         self.records.set_line(run_id, state=state)
 
-    async def _is_running(self, run_id: RunId, epoch: int) -> bool:
-        row = await self.records.row(run_id)
-        return row.state == "running" and row.epoch == epoch
-
     async def _standing(self) -> Standing:
         runs = [await self._run(run_id) for run_id in self._kept]
         queued = [_claimable(run) for run in runs if run.state == "queued"]
@@ -234,18 +246,26 @@ class MemoryOrders:
         )
 
 
+async def _is_running(records: MemoryRecordStore, run_id: RunId, epoch: int) -> bool:
+    row = await records.row(run_id)
+    return row.state == "running" and row.epoch == epoch
+
+
 def _is_wanted(run: OrderedRun, wanted: RunFilter) -> bool:
     return (
         (not wanted.states or run.state in wanted.states)
         and wanted.outcome in {None, run.outcome}
+        and wanted.verdict in {None, run.verdict}
         and wanted.repository in {None, run.order.task.repository}
         and (wanted.label is None or wanted.label in run.order.labels)
-        and _says(run, wanted.words.lower())
+        and all(_says(run, sought) for sought in wanted.sought)
     )
 
 
-def _says(run: OrderedRun, words: str) -> bool:
-    return words in run.order.task.prompt.lower() or run.run_id.startswith(words)
+def _says(run: OrderedRun, sought: Sought) -> bool:
+    begun = tuple(each for each in sought.beginnings if each)
+    called = run.run_id.startswith(begun) or run.run_id.endswith(sought.ending or "\0")
+    return called or sought.word in run.order.task.prompt.lower()
 
 
 def _claimable(run: OrderedRun) -> Claimable:

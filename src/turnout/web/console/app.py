@@ -22,13 +22,15 @@ from turnout.gateway.delivery import AppLimits, ClientGoneError, header_map, rea
 from turnout.gateway.exchange import Caller
 from turnout.web.console.assets import Assets, load_assets
 from turnout.web.console.doors import COOKIE, Doorman
-from turnout.web.console.failures import Failure, failure_of
+from turnout.web.console.failures import Failure, failure_of, page_before
 from turnout.web.console.guard import check_origin, check_token, guarded
 from turnout.web.console.sections import Change, Done, Page, Section, check_access
+from turnout.web.console.sessions.tries import Tries, address_of
 from turnout.web.console.signin import (
     SIGN_IN,
     SIGN_OUT,
     SignIn,
+    query_of,
     safe_next,
     sign_in_path,
     with_session,
@@ -40,6 +42,8 @@ from turnout.web.console.visits import BASE, Form, Visit, read_form
 __all__ = ["ConsoleParts", "build_console", "with_console"]
 
 _LARGEST_FORM: Final = 4 * 2**20
+_STREAM: Final = "/live"
+"""How the address of what a page is told as it happens ends."""
 _Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -72,7 +76,8 @@ def with_console(app: ASGIApp, console: ASGIApp) -> ASGIApp:
 
 def build_console(parts: ConsoleParts) -> ASGIApp:
     """Return the application that serves every path from `/console` on."""
-    desk = _Desk(parts, Templates(parts.assets, parts.sections, parts.clock))
+    templates = Templates(parts.assets, parts.sections, parts.clock)
+    desk = _Desk(parts, templates, Tries(parts.clock))
     routes = [
         Route(BASE, _home, methods=["GET"]),
         Route(f"{BASE}/static/{{name:path}}", desk.asset, methods=["GET"]),
@@ -86,6 +91,8 @@ def build_console(parts: ConsoleParts) -> ASGIApp:
         routes += [Route(BASE + c.path, desk.change(c), methods=["POST"]) for c in section.changes]
     errors = {TurnoutError: desk.failed, HTTPException: desk.no_page, Exception: desk.failed}
     served = Starlette(routes=routes, exception_handlers=errors)
+    # Of an address with one `/` too many it would make another of what `Host` says.
+    served.router.redirect_slashes = False
 
     async def console(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -106,9 +113,10 @@ class _Desk:
 
     parts: ConsoleParts
     templates: Templates
+    tries: Tries
 
     async def asset(self, request: Request) -> Response:
-        return self.parts.assets.answer(request.path_params["name"], request.url.query)
+        return self.parts.assets.answer(request.path_params["name"], query_of(request))
 
     async def ask(self, request: Request) -> Response:
         self._warm()
@@ -119,9 +127,13 @@ class _Desk:
         check_origin(header_map(request.scope))
         form = await _form(request)
         back = safe_next(form.text("next"))
+        address = address_of(request)
         try:
+            self.tries.check(address)
             session = self.parts.doorman.sign_in(form.text("key").strip(), _host(request))
         except GatewayError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                await self._note_wrong(address)
             failed = SignIn(back, str(error), self.parts.keyless())
             return self._sign_in_page(failed, error.status)
         self._warm()
@@ -129,6 +141,13 @@ class _Desk:
 
     async def sign_out(self, request: Request) -> Response:
         check_origin(header_map(request.scope))
+        form = await _form(request)
+        token, doorman = request.cookies.get(COOKIE, ""), self.parts.doorman
+        everywhere = form.flag("everywhere")
+        if everywhere:
+            check_token(form.text("csrf"), doorman.csrf(token))
+            self._visit(request)
+        doorman.sign_out(token, everywhere=everywhere)
         return without(RedirectResponse(BASE + SIGN_IN, 303))
 
     async def first(self, request: Request) -> Response:
@@ -159,8 +178,10 @@ class _Desk:
 
     async def failed(self, request: Request, error: Exception) -> Response:
         failure = failure_of(error)
+        if request.method == "POST":
+            failure = replace(failure, back=page_before(header_map(request.scope)))
         if failure.status == HTTPStatus.UNAUTHORIZED:
-            return _away(request)
+            return self._away(request, failure)
         return self._failure_page(request, failure)
 
     async def no_page(self, request: Request, error: Exception) -> Response:
@@ -169,6 +190,22 @@ class _Desk:
         answer = self._failure_page(request, Failure(status, "There is no such page."))
         answer.headers.update(headers or {})
         return answer
+
+    def _away(self, request: Request, failure: Failure) -> Response:
+        """Send somebody to the sign-in who is not signed in, or no longer.
+
+        A page that asks for a part of itself stays: something may be written there.
+        """
+        if not request.headers.get("hx-request"):
+            path = sign_in_path(request) if request.method == "GET" else BASE + SIGN_IN
+            return without(RedirectResponse(path, 303))
+        answer = self.templates.open_page("away.html", failure, failure.status)
+        if not request.scope["path"].endswith(_STREAM):
+            return answer
+        # The extension takes nothing but events from one that it asks for again.
+        lines = bytes(answer.body).splitlines()
+        body = b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"
+        return Response(body, media_type="text/event-stream")
 
     def _failure_page(self, request: Request, failure: Failure) -> Response:
         template = "notice.html" if request.headers.get("hx-request") else "error.html"
@@ -196,17 +233,16 @@ class _Desk:
         change = Audited(at, caller.key, caller.project, action, done.subject, done.detail)
         await self.parts.audit.add(change)
 
+    async def _note_wrong(self, address: str) -> None:
+        times = self.tries.wrong(address)
+        if times:
+            detail = {"address": address[:100], "times": str(times)}
+            at = self.parts.clock.now()
+            await self.parts.audit.add(Audited(at, "nobody", "", "sign_in_failed", "", detail))
+
 
 def _host(request: Request) -> str:
     return request.headers.get("host", "")
-
-
-def _away(request: Request) -> Response:
-    """Send somebody to the sign-in who is not signed in, or no longer."""
-    if request.headers.get("hx-request"):
-        return without(Response(status_code=200, headers={"hx-redirect": BASE + SIGN_IN}))
-    path = sign_in_path(request) if request.method == "GET" else BASE + SIGN_IN
-    return without(RedirectResponse(path, 303))
 
 
 async def _form(request: Request) -> Form:

@@ -18,6 +18,7 @@ import orjson
 from turnout.core.clock import Clock
 from turnout.errors import GatewayError
 from turnout.gateway.exchange import Caller
+from turnout.web.console.sessions.ended import EndedSessions
 
 __all__ = ["COOKIE", "LASTS", "Doorman", "Holders", "Session", "Signer"]
 
@@ -54,6 +55,11 @@ class Session:
     token: str
     """The whole cookie."""
 
+    @property
+    def mark(self) -> str:
+        """Stands for it among those that have ended; nobody makes a cookie of that."""
+        return hashlib.sha256(self.token.encode()).hexdigest()[:32]
+
 
 class Signer:
     """Makes and reads the values of cookies."""
@@ -65,7 +71,8 @@ class Signer:
 
     def token(self, digest: str, until: datetime) -> str:
         """Return a new session's cookie; no two are alike."""
-        said = [digest, int(until.timestamp()), secrets.token_hex(16)]
+        # To the millisecond: whoever signs out everywhere can sign in again at once.
+        said = [digest, round(until.timestamp(), 3), secrets.token_hex(16)]
         body = urlsafe_b64encode(orjson.dumps(said)).decode().rstrip("=")
         return f"{body}.{self._mark('session', body)}"
 
@@ -83,8 +90,13 @@ class Signer:
         return Session(digest, datetime.fromtimestamp(until).astimezone(), token)
 
     def csrf(self, token: str) -> str:
-        """Return what the forms of a session carry."""
-        return self._mark("csrf", token)
+        """Return what the forms of a session carry.
+
+        It is the same for every session of a key: what somebody has written on a page whose
+        session has ended can be sent once they have signed in anew.
+        """
+        session = self.read(token)
+        return self._mark("csrf", token if session is None else session.digest)
 
     def _mark(self, purpose: str, said: str) -> str:
         text = f"{purpose}\0{said}".encode(errors="replace")
@@ -94,10 +106,18 @@ class Signer:
 class Doorman:
     """Lets people in by their key, and knows them by their cookie afterwards."""
 
-    def __init__(self, holders: Holders, signer: Signer, clock: Clock) -> None:
+    def __init__(
+        self,
+        holders: Holders,
+        signer: Signer,
+        clock: Clock,
+        ended: EndedSessions | None = None,
+    ) -> None:
+        """Keep who has signed out in `ended`; without it, in this process alone."""
         self._holders = holders
         self._signer = signer
         self._clock = clock
+        self._ended = ended or EndedSessions(clock)
 
     def sign_in(self, key: str, host: str) -> Session:
         """Return a new session; `GatewayError` (401, 403) for a key that opens no console."""
@@ -116,9 +136,30 @@ class Doorman:
                 code="not_signed_in",
                 mend="Sign in with your key.",
             )
+        if self._ended.has(session.digest, session.mark, session.until.timestamp()):
+            raise GatewayError(
+                "You have signed out.",
+                status=401,
+                code="signed_out",
+                mend="Sign in with your key.",
+            )
         caller = self._holders.again(session.digest, host)
         _check(caller)
         return caller
+
+    def sign_out(self, token: str, *, everywhere: bool = False) -> None:
+        """End a session, here and wherever its cookie was copied to; one that is none stays so.
+
+        `everywhere` ends all that were begun with its key by now.
+        """
+        session = self._signer.read(token)
+        if session is None:
+            return
+        if everywhere:
+            until = (self._clock.now() + LASTS).timestamp()
+            self._ended.add(session.digest, "", until)
+        else:
+            self._ended.add(session.digest, session.mark, session.until.timestamp())
 
     def csrf(self, token: str) -> str:
         """Return what the forms of a session carry."""

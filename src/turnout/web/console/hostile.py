@@ -4,17 +4,11 @@ The templates escape HTML; this is about characters that hide or reorder what is
 text without an end.
 """
 
-import re
 from typing import Final, NamedTuple
 
-__all__ = ["Excerpt", "excerpt", "visible"]
+from turnout.core.text import visible
 
-_UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
-"""Control characters but newline and tab, what turns the direction of writing, what has no width,
-and surrogates, which no page can hold."""
+__all__ = ["Excerpt", "excerpt", "visible"]
 
 _LINES: Final = 200
 _WIDTH: Final = 500
@@ -27,11 +21,6 @@ class Excerpt(NamedTuple):
     text: str
     left_out: int
     """Characters that are not in it."""
-
-
-def visible(text: str) -> str:
-    """Return text with every character that could hide or reorder it written as an escape."""
-    return _UNSEEN.sub(lambda found: ascii(found.group())[1:-1], text)
 
 
 def excerpt(text: str, lines: int = _LINES, width: int = _WIDTH, chars: int = _CHARS) -> Excerpt:

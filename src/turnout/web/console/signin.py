@@ -10,7 +10,16 @@ from starlette.responses import RedirectResponse, Response
 from turnout.web.console.doors import COOKIE, LASTS, Session
 from turnout.web.console.visits import BASE
 
-__all__ = ["SIGN_IN", "SIGN_OUT", "SignIn", "safe_next", "sign_in_path", "with_session", "without"]
+__all__ = [
+    "SIGN_IN",
+    "SIGN_OUT",
+    "SignIn",
+    "query_of",
+    "safe_next",
+    "sign_in_path",
+    "with_session",
+    "without",
+]
 
 SIGN_IN: Final = "/sign-in"
 SIGN_OUT: Final = "/sign-out"
@@ -41,9 +50,15 @@ def safe_next(asked: str) -> str:
 def sign_in_path(request: Request) -> str:
     """Return where somebody who is not signed in goes, to come back to where they were."""
     path: str = request.scope["path"].removeprefix(BASE)
-    query = request.url.query
+    query = query_of(request)
     back = safe_next(f"{path}?{query}" if query else path)
     return f"{BASE}{SIGN_IN}" + ("" if back == "/" else f"?{urlencode({'next': back})}")
+
+
+def query_of(request: Request) -> str:
+    """Return what stands behind the `?`; `request.url` fails where `Host` is no host."""
+    query: bytes = request.scope["query_string"]
+    return query.decode("latin-1")
 
 
 def with_session(request: Request, session: Session, path: str) -> Response:
@@ -70,4 +85,4 @@ def without(answer: Response) -> Response:
 def _is_encrypted(request: Request) -> bool:
     # A proxy that ends TLS says so; whoever else says it only keeps their own cookie from plain
     # HTTP.
-    return "https" in {request.url.scheme, request.headers.get("x-forwarded-proto", "")}
+    return "https" in {request.scope["scheme"], request.headers.get("x-forwarded-proto", "")}

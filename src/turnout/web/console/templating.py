@@ -1,25 +1,26 @@
 """Pages of templates; whatever a template is given is shown, never obeyed."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from turnout.core.clock import Clock
 from turnout.core.money import Micros, format_usd
 from turnout.web.console.assets import Assets
+from turnout.web.console.durations import seconds_text
 from turnout.web.console.hostile import excerpt, visible
 from turnout.web.console.sections import Access, Section, may, role_of
-from turnout.web.console.visits import BASE, Visit
+from turnout.web.console.visits import BASE, Visit, in_project
 
 __all__ = ["Site", "Templates"]
 
-_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_CODE: Final = re.compile(r"`([^`\n]+)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,13 @@ class Site:
 
     def link(self, path: str) -> str:
         """Return a path of the console as a page says it, for the project that is looked at."""
-        if not self.elsewhere:
-            return BASE + path
-        return f"{BASE}{path}{'&' if '?' in path else '?'}{urlencode({'project': self.project})}"
+        own = self.visit.caller.project if self.visit else ""
+        return BASE + in_project(path, self.project, own)
+
+    def link_of(self, path: str, project: str) -> str:
+        """Return a path of the console for whatever project it is about."""
+        own = self.visit.caller.project if self.visit else ""
+        return BASE + in_project(path, project, own)
 
 
 class Templates:
@@ -126,7 +131,8 @@ def _environment(clock: Clock) -> Environment:
         "moment": _moment,
         "number": _number,
         "pair": _pair,
-        "seconds": _seconds,
+        "said": _said,
+        "seconds": seconds_text,
         "usd": _usd,
         "visible": visible,
         "web": _web,
@@ -156,18 +162,11 @@ def _number(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
-def _seconds(value: float | None) -> str:
-    """Return a duration: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 1 min`."""
-    if value is None:
-        return "–"
-    if value < 10:
-        return f"{value:.1f} s"
-    left, parts = round(value), list[str]()
-    for size, name in _UNITS:
-        count, left = divmod(left, size)
-        if count or parts:
-            parts.append(f"{count} {name}")
-    return " ".join(part for part in parts[:2] if not part.startswith("0 "))
+def _said(sentence: str) -> Markup:
+    """Return a sentence escaped, with what it has between backticks as code."""
+    code = Markup("<code>{}</code>")
+    parts = _CODE.split(visible(sentence))
+    return Markup().join(code.format(x) if n % 2 else escape(x) for n, x in enumerate(parts))
 
 
 def _moment(at: datetime | None) -> Markup | str:
@@ -179,7 +178,9 @@ def _moment(at: datetime | None) -> Markup | str:
 
 
 def _clock(at: datetime) -> Markup:
-    return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), f"{at:%H:%M:%S}")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S} UTC", f"{at:%H:%M:%S}"
+    )
 
 
 def _web(address: str) -> str:
@@ -191,7 +192,7 @@ def _ago(at: datetime | None, now: datetime) -> Markup | str:
     if at is None:
         return "–"
     past = max(0.0, (now - at).total_seconds())
-    said = "just now" if past < 1 else f"{_seconds(float(round(past)))} ago"
+    said = "just now" if past < 1 else f"{seconds_text(float(round(past)))} ago"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S} UTC", said
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -11,12 +11,13 @@ from starlette.responses import RedirectResponse, Response
 from turnout.errors import GatewayError
 from turnout.gateway.exchange import Caller
 
-__all__ = ["BASE", "Form", "Painter", "Visit", "read_form"]
+__all__ = ["BASE", "Form", "Painter", "Visit", "in_project", "read_form"]
 
 BASE: Final = "/console"
 """Where the console is served."""
 
 _MOST_FIELDS: Final = 200
+_TICKED: Final = frozenset({"1", "on", "true", "yes"})
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
@@ -35,8 +36,8 @@ class Form:
         return [value.replace("\r\n", "\n") for value in self.fields.get(name, [])]
 
     def flag(self, name: str) -> bool:
-        """Whether a box was ticked."""
-        return bool(self.fields.get(name))
+        """Whether a box was ticked; a field that is empty, or says no, is no tick."""
+        return self.text(name).lower() in _TICKED
 
 
 class Painter(Protocol):
@@ -93,6 +94,14 @@ class Visit:
     def go(self, path: str) -> Response:
         """Return the way to another page of the console, for what has changed something."""
         return RedirectResponse(BASE + path, 303)
+
+
+def in_project(path: str, project: str, own: str) -> str:
+    """Return a path for a project, which is named where it is another than the key's `own`."""
+    if project in {"", own}:
+        return path
+    plain, mark, place = path.partition("#")
+    return f"{plain}{'&' if '?' in plain else '?'}{urlencode({'project': project})}{mark}{place}"
 
 
 def read_form(body: bytes, content_type: str) -> Form:

@@ -60,6 +60,8 @@ class RunParts:
     """Where an order names none."""
     check_notify: Callable[[str], None] = _check_nothing
     """Raises `UsageError` for an address that is told of no run."""
+    notifies: bool = True
+    """Whether any address is told of runs."""
     check_draft: Callable[[str], None] = _check_nothing
     """Raises `UsageError` for a repository that no forge is known to have."""
     publications: Callable[[Collection[RunId]], Awaitable[Mapping[RunId, Publication]]] = _of_none

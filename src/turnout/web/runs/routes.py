@@ -108,7 +108,7 @@ def _add_orders(router: APIRouter, parts: RunParts) -> None:
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
     ) -> RunsOut:
         """List the runs of the project, newest first."""
-        wanted = RunFilter(tuple(state or ()), outcome, label, repo)
+        wanted = RunFilter(tuple(state or ()), outcome, label=label, repository=repo)
         return RunsOut.of(await desk.page(scope.project, wanted, before=cursor, limit=limit))
 
     @router.get("/{run_id}")
@@ -129,7 +129,7 @@ def _add_decisions(router: APIRouter, parts: RunParts) -> None:
         before = await desk.get(scope.project, run_id)
         if before.state == "ended" or before.cancel_asked:
             unchanged(request)
-        return RunOut.of(await desk.cancel(scope.project, run_id))
+        return RunOut.of(await desk.cancel(scope.project, run_id, scope.caller.key))
 
     @router.post("/{run_id}/retry", status_code=201, responses={200: {"model": RunOut}})
     async def retry_run(
@@ -252,4 +252,4 @@ def _add_events(router: APIRouter, desk: RunDesk, streams: Streams) -> None:
         run = await desk.get(scope.project, run_id)
         if run.state == "ended" and not await desk.entries(scope.project, run_id, after=place):
             return Response(status_code=204)
-        return streams.of(desk.follow(scope.project, run_id, after=place), still)
+        return streams.of(desk.follow(scope.project, run_id, after=place), still, scope.caller.key)

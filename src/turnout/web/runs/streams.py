@@ -1,6 +1,7 @@
 """Server-sent events of a run's record, which a client may leave and come back to."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final
@@ -21,6 +22,10 @@ __all__ = ["EventStream", "Streams", "resumed_after"]
 _OPENING: Final = b"retry: 2000\n\n"
 """Milliseconds after which a client comes back; sent at once, so that it knows it is connected."""
 _MOST_STREAMS: Final = 5_000
+_MOST_OF_ONE: Final = 200
+"""Of one key: nobody can take all that there are from the others."""
+_LOOKS_EVERY: Final = 1.0
+"""Seconds after which it is asked again whether somebody may still read, though nothing happens."""
 _LONGEST_ID: Final = 15
 """Digits."""
 
@@ -39,26 +44,49 @@ async def _written(entries: AsyncGenerator[Entry, None]) -> AsyncGenerator[bytes
 class Streams:
     """The streams that are open: not too many at once, and none once the service stops."""
 
-    def __init__(self, limits: AppLimits | None = None, *, most: int = _MOST_STREAMS) -> None:
+    def __init__(
+        self,
+        limits: AppLimits | None = None,
+        *,
+        most: int = _MOST_STREAMS,
+        most_of_one: int = _MOST_OF_ONE,
+    ) -> None:
         self._keep_alive = (limits or AppLimits()).keep_alive
         self._most = most
+        self._most_of_one = most_of_one
         self._open: set[asyncio.Task[None]] = set()
+        self._held = Counter[str]()
         self._closed = False
 
     def of(
-        self, entries: AsyncGenerator[Entry, None], still: Callable[[], None] = _for_good
+        self,
+        entries: AsyncGenerator[Entry, None],
+        still: Callable[[], None] = _for_good,
+        whose: str = "",
     ) -> "EventStream":
         """Return the answer that streams entries, each one an event; otherwise as `sending`."""
-        return self.sending(_written(entries), still)
+        return self.sending(_written(entries), still, whose)
 
     def sending(
-        self, events: AsyncGenerator[bytes, None], still: Callable[[], None] = _for_good
+        self,
+        events: AsyncGenerator[bytes, None],
+        still: Callable[[], None] = _for_good,
+        whose: str = "",
     ) -> "EventStream":
-        """Return the answer that sends events; `GatewayError` (503) where too many are open.
+        """Return the answer that sends events to the holder of the key `whose`.
 
-        It ends, with an error that says why, once `still` raises one; that is asked again and
-        again.
+        `GatewayError` (429) where the holder has too many open, 503 where all have together. It
+        ends, with an error that says why, once `still` raises one; that is asked before every
+        event, and about once a second.
         """
+        if self._held[whose] >= self._most_of_one:
+            raise GatewayError(
+                f"Your key has {self._most_of_one} event streams open, as many as one may have.",
+                status=429,
+                code="too_many_streams",
+                mend="Close some, or read `/record`.",
+                retry_after=2,
+            )
         if self._closed or len(self._open) >= self._most:
             raise GatewayError(
                 "No more event streams can be opened here now.",
@@ -67,7 +95,7 @@ class Streams:
                 mend="Come back in a moment, or read `/record`.",
                 retry_after=2,
             )
-        return EventStream(self, events, still)
+        return EventStream(self, _allowed(events, still), still, whose)
 
     def close(self) -> None:
         """End every stream; clients go on elsewhere, or here later, from where they were."""
@@ -86,7 +114,8 @@ class Streams:
         if task is None:
             raise RuntimeError("runs inside a task")
         self._open.add(task)
-        leave, writer = _Leave(stream.still, task, self._keep_alive), _Writer()
+        self._held[stream.whose] += 1
+        leave, writer = _Leave(stream.still, task), _Writer()
         try:
             with Connected(receive), leave:
                 await send_events(send, _opened(stream.events), writer, {}, self._keep_alive)
@@ -99,6 +128,7 @@ class Streams:
             await send({"type": "http.response.body", "body": last, "more_body": False})
         finally:
             self._open.discard(task)
+            self._held -= Counter([stream.whose])
 
 
 class EventStream(Response):
@@ -107,12 +137,17 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, streams: Streams, events: AsyncGenerator[bytes, None], still: Callable[[], None]
+        self,
+        streams: Streams,
+        events: AsyncGenerator[bytes, None],
+        still: Callable[[], None],
+        whose: str,
     ) -> None:
         super().__init__()
         self._streams = streams
         self.events = events
         self.still = still
+        self.whose = whose
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
@@ -123,13 +158,10 @@ class EventStream(Response):
 class _Leave:
     """A block that is cancelled once `still` raises; `refused` is what it raised then."""
 
-    def __init__(
-        self, still: Callable[[], None], task: "asyncio.Task[None]", seconds: float
-    ) -> None:
+    def __init__(self, still: Callable[[], None], task: "asyncio.Task[None]") -> None:
         self.refused: TurnoutError | None = None
         self._still = still
         self._task = task
-        self._seconds = seconds
 
     def __enter__(self) -> None:
         self._looking = asyncio.create_task(self._look())
@@ -139,7 +171,7 @@ class _Leave:
 
     async def _look(self) -> None:
         while True:
-            await asyncio.sleep(self._seconds)
+            await asyncio.sleep(_LOOKS_EVERY)
             try:
                 self._still()
             except TurnoutError as error:
@@ -177,4 +209,13 @@ async def _opened(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, 
     async with aclosing(events):
         yield _OPENING
         async for event in events:
+            yield event
+
+
+async def _allowed(
+    events: AsyncGenerator[bytes, None], still: Callable[[], None]
+) -> AsyncGenerator[bytes, None]:
+    async with aclosing(events):
+        async for event in events:
+            still()
             yield event

@@ -152,7 +152,7 @@ class RunOut(BaseModel):
                 max_spend_micros=limits.max_spend,
             ),
             notify=None if order.notify is None else _origin(order.notify),
-            publish=order.publish,
+            publish=order.publishes,
             retry_of=order.retry_of,
             origin=None if order.origin is None else OriginOut.of(order.origin),
             ordered_at=run.ordered_at,

@@ -1,7 +1,6 @@
 """Joins the pages of governance with the gateway that they are about."""
 
 from functools import partial
-from typing import Final
 
 from turnout.core.ids import DeploymentId
 from turnout.gateway.evidence import ProbeResult
@@ -11,18 +10,18 @@ from turnout.gateway.wire.shapes import SPOKEN
 from turnout.store.probes import ProbesStore
 from turnout.web.console.govern.parts import ConnectionsKnown, GovernParts, ModelsKnown, Noticed
 from turnout.web.console.govern.views.models import ModelsSeen
+from turnout.web.runs.streams import Streams
 from turnout.wiring.console.desks import Governing
 from turnout.wiring.gateway import Ground, Site
 from turnout.wiring.keys import doubt_of
-from turnout.wiring.state import state_folder_of
+from turnout.wiring.state import results_folder_of
 
 __all__ = ["govern_parts"]
 
-_RESULTS: Final = "evaluations"
-"""Folder within the state folder."""
 
-
-def govern_parts(ground: Ground, site: Site, desks: Governing, *, models: bool) -> GovernParts:
+def govern_parts(
+    ground: Ground, site: Site, desks: Governing, streams: Streams, *, models: bool
+) -> GovernParts:
     """Return what the pages work with; `models` says whether this process serves any.
 
     Probes that still run end with the ground's stack.
@@ -31,15 +30,18 @@ def govern_parts(ground: Ground, site: Site, desks: Governing, *, models: bool) 
     return GovernParts(
         policies=desks.policies,
         keys=desks.keys,
-        noticed=Noticed(office.usage, office.tools, office.happenings, desks.audit),
+        noticed=Noticed(
+            office.usage, office.tools, office.happenings, desks.audit, office.webhooks
+        ),
         engine=site.engine if models else None,
         models=_models_known(ground, site),
         connections=ConnectionsKnown(
             site.connections.tools, settings.connections, settings.agent.mcp
         ),
         evaluations=desks.evaluations,
-        results=state_folder_of(settings) / _RESULTS,
+        results=results_folder_of(settings),
         clock=ground.clock,
+        streams=streams,
         doubt=partial(doubt_of, settings),
     )
 
@@ -59,6 +61,7 @@ def _models_known(ground: Ground, site: Site) -> ModelsKnown:
             ailing=evidence.circuits.ailing(),
             failures=site.settled.failures,
             standings=probes.standings(),
+            newest=evidence.circuits.newest(),
         )
 
     async def probed(wanted: DeploymentId) -> ProbeResult | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp
 
+from turnout.core.clock import Clock
 from turnout.core.ids import RequestId, SessionId
 from turnout.core.receipts import Receipt
 from turnout.core.service.orders import OrderedRun
@@ -17,6 +18,7 @@ from turnout.web.console.govern.sections import govern_sections
 from turnout.web.console.holders import KeyHolders
 from turnout.web.console.runs.parts import RunPages
 from turnout.web.console.runs.section import runs_section
+from turnout.web.console.sessions.ended import EndedSessions
 from turnout.web.runs.intake import RunParts
 from turnout.wiring.console.desks import Governing
 from turnout.wiring.console.governing import govern_parts
@@ -45,10 +47,12 @@ class Console:
     def app(self, desks: Governing) -> ASGIApp:
         """Return the application of everything from `/console` on."""
         settings, clock = self.ground.settings, self.ground.clock
-        governed = govern_parts(self.ground, self.site, desks, models=self.models)
+        governed = govern_parts(
+            self.ground, self.site, desks, self.runs.streams, models=self.models
+        )
         holders = KeyHolders(self.ring, self.shared, self.private)
         parts = ConsoleParts(
-            doorman=Doorman(holders, _signer(settings), clock),
+            doorman=Doorman(holders, _signer(settings), clock, _ended(settings, clock)),
             audit=desks.audit,
             sections=(runs_section(self._run_pages()), *govern_sections(governed)),
             keyless=lambda: holders.keyless,
@@ -68,6 +72,10 @@ class Console:
             return found if found.session == SessionId(run.run_id) else None
 
         return RunPages(self.runs, figures.of, receipt, figures.repaired, clock=clock)
+
+
+def _ended(settings: Settings, clock: Clock) -> EndedSessions:
+    return EndedSessions(clock, state_folder_of(settings) / "console.ended")
 
 
 def _signer(settings: Settings) -> Signer:

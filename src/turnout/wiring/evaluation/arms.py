@@ -1,7 +1,7 @@
 """Arms as they were asked for, resolved to models and policies that stay the same meanwhile."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
@@ -12,11 +12,12 @@ from turnout.core.service.orders import OrderLimits
 from turnout.core.tasks import SurfaceName
 from turnout.errors import ConfigError, UsageError
 from turnout.evals.trials.arms import Arm, ArmAsk
+from turnout.gateway.catalog import Catalog
 from turnout.gateway.config.tables import close_match
 from turnout.gateway.policy.ports import PolicyStore
 from turnout.settings import Settings
 
-__all__ = ["FrozenPolicies", "Policies", "ServedArm", "find_policies", "served_arm"]
+__all__ = ["FrozenPolicies", "Policies", "ServedArm", "check_model", "find_policies", "served_arm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,16 @@ async def find_policies(
     return Policies(default, asked)
 
 
+def check_model(ask: ArmAsk, catalog: Catalog) -> None:
+    """Refuse (`ConfigError`) an arm that is pinned to a model which is not there."""
+    names = {name for each in catalog.deployments for name in (each.model, each.id)}
+    if ask.kind == "model" and ask.value not in names:
+        raise ConfigError(
+            f"The arm {ask.name!r} names the model {ask.value!r}, which no deployment has.",
+            mend=close_match(ask.value, sorted(names)),
+        )
+
+
 def served_arm(
     ask: ArmAsk,
     policies: Policies,
@@ -119,9 +130,18 @@ def served_arm(
         json.dumps([surface, settings.setup, settings.test_command]),
         repr(limits),
         repr(replace(agent, steps=dict(sorted(agent.steps.items())))),
-        json.dumps(sorted(d.id for d in settings.catalog.deployments)),
+        json.dumps(sorted(_served_by(ask, settings))),
     )
     return ServedArm(Arm.of(ask, facts), under)
+
+
+def _served_by(ask: ArmAsk, settings: Settings) -> Iterator[str]:
+    """Yield what may serve an arm: one that names its model is the same whatever else there is."""
+    for each in settings.catalog.deployments:
+        if ask.kind != "model" or ask.value in {each.model, each.id}:
+            yield each.id
+    if not settings.catalog.deployments and settings.endpoint is not None:
+        yield settings.endpoint.model or "" if ask.kind != "model" else ask.value
 
 
 async def _saved(text: str, known: Mapping[str, Policy], store: PolicyStore) -> Policy:

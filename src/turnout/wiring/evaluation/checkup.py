@@ -1,7 +1,7 @@
 """Opens what a model's check-up is done with: the real loop, in real sandboxes."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
 from turnout.core.clock import SystemClock
@@ -16,6 +16,7 @@ from turnout.settings import Settings
 from turnout.store.database import open_database
 from turnout.store.spend import SpendStore
 from turnout.wiring.evaluation.grading import open_grading
+from turnout.wiring.evaluation.local import installed_catalog, serve_local
 from turnout.wiring.rooms import open_service
 from turnout.wiring.sources import known_catalog
 from turnout.wiring.state import database_of
@@ -40,8 +41,11 @@ async def models_of(settings: Settings, names: Sequence[str]) -> Sequence[Examin
     """
     if not settings.catalog.deployments and settings.endpoint is not None and names:
         return [Examined(name, None) for name in dict.fromkeys(names)]
-    async with HttpUpstream(SystemClock()) as upstream:
-        catalog = await known_catalog(settings, upstream)
+    if not settings.catalog.deployments and settings.endpoint is None:
+        catalog = installed_catalog(settings)
+    else:
+        async with HttpUpstream(SystemClock()) as upstream:
+            catalog = await known_catalog(settings, upstream)
     prices: dict[str, list[Price | None]] = {}
     for deployment in catalog.deployments:
         if names or not catalog.providers[deployment.provider].unset_key:
@@ -61,14 +65,14 @@ async def open_checkup(
     settings: Settings, model: str, surface: SurfaceName, seconds: float, report: Report
 ) -> AsyncIterator[Tools]:
     """Open it for one model, which every call is pinned to; a session takes `seconds` at most."""
-    pinned = settings.with_model(model).with_max_steps(STEPS)
-    agent = replace(pinned.agent, max_seconds=seconds, attempts=1, review="off")
-    pinned = replace(pinned, agent=agent)
-    async with (
-        open_grading(pinned) as grading,
-        open_service(pinned, report) as service,
-        open_database(database_of(pinned)) as database,
-    ):
+    async with AsyncExitStack() as stack:
+        local = await serve_local(settings, [model], stack, report)
+        pinned = local.settings.with_model(model).with_max_steps(STEPS)
+        agent = replace(pinned.agent, max_seconds=seconds, attempts=1, review="off")
+        pinned = replace(pinned, agent=agent)
+        grading = await stack.enter_async_context(open_grading(pinned))
+        service = await stack.enter_async_context(open_service(pinned, report))
+        database = await stack.enter_async_context(open_database(database_of(pinned)))
         receipts = SpendStore(database, SystemClock())
         extra = agent.extra_tools
         yield Tools(service, grading.grader, grading.places, receipts, surface, extra)

@@ -5,17 +5,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from turnout.evals.grading.grade import Grader
+from turnout.evals.grading.kept import BeforesFolder
 from turnout.evals.instances.model import Instance
 from turnout.evals.trials.model import Mode
 from turnout.evals.trials.places import Places
 from turnout.runs.service import check_walls
-from turnout.sandbox.base import BaseSpec
+from turnout.sandbox.base import BaseSpec, SandboxDriver
 from turnout.sandbox.repository import resolve
 from turnout.settings import Settings
 from turnout.wiring.sandboxes import open_sandboxes
 from turnout.wiring.state import state_folder_of
 
-__all__ = ["OpenGrading", "open_grading"]
+__all__ = ["OpenGrading", "grader_of", "open_grading"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,18 @@ async def open_grading(settings: Settings) -> AsyncIterator[OpenGrading]:
     """Open the sandboxes of this machine for grading; `UnfitError` where there are none."""
     async with open_sandboxes(settings) as driver:
         await check_walls(driver)
-        grader = Grader(
-            driver,
-            settings.limits,
-            test_timeout=settings.agent.own_test_timeout,
-            test_paths=settings.test_paths,
-        )
-        state = state_folder_of(settings)
-        yield OpenGrading(grader, Places(state), settings.setup)
+        places = Places(state_folder_of(settings))
+        yield OpenGrading(grader_of(settings, driver), places, settings.setup)
+
+
+def grader_of(settings: Settings, driver: SandboxDriver) -> Grader:
+    """Return what grades patches in sandboxes of a driver, and keeps what it finds out once."""
+    timeout = settings.agent.own_test_timeout
+    under = repr((settings.driver, settings.limits, timeout, settings.test_paths))
+    return Grader(
+        driver,
+        settings.limits,
+        test_timeout=timeout,
+        test_paths=settings.test_paths,
+        keeper=BeforesFolder(state_folder_of(settings), under=under),
+    )

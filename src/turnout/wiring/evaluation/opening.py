@@ -16,7 +16,6 @@ from turnout.core.policies import Policy
 from turnout.core.service.orders import Order, OrderLimits
 from turnout.core.tasks import SurfaceName
 from turnout.errors import ConfigError, GatewayError
-from turnout.evals.grading.grade import Grader
 from turnout.evals.trials.arms import Arm, ArmAsk
 from turnout.evals.trials.places import Places
 from turnout.evals.trials.programs import HostPrograms
@@ -44,8 +43,11 @@ from turnout.store.orders import OrdersStore
 from turnout.store.policies import PoliciesStore
 from turnout.store.record import RecordStore
 from turnout.store.spend import SpendStore
-from turnout.wiring.evaluation.arms import ServedArm, find_policies, served_arm
+from turnout.wiring.evaluation.arms import ServedArm, check_model, find_policies, served_arm
+from turnout.wiring.evaluation.grading import grader_of
 from turnout.wiring.evaluation.leases import ProgramLeases
+from turnout.wiring.evaluation.local import serve_local
+from turnout.wiring.evaluation.under import Under
 from turnout.wiring.gateway import Site, access_for, app_of, ground_of, site_of
 from turnout.wiring.rooms import workshop_of
 from turnout.wiring.sandboxes import check_egress, open_sandboxes
@@ -90,6 +92,7 @@ class OpenEvaluation:
     trials: Trials
     arms: tuple[Arm, ...]
     clock: Clock
+    under: Under
 
 
 def grading_slots() -> int:
@@ -110,6 +113,8 @@ async def open_evaluation(
     async with AsyncExitStack() as stack:
         check_egress(settings)
         database = await stack.enter_async_context(open_database(database_of(settings)))
+        local = await serve_local(settings, _pins(plan.asks), stack, report)
+        settings = local.settings
         policies = await find_policies(plan.asks, plan.drafts, settings, PoliciesStore(database))
         served = [
             served_arm(ask, policies, settings, plan.surface, plan.limits) for ask in plan.asks
@@ -130,17 +135,13 @@ async def open_evaluation(
         outfits = _Outfits(arms, models, driver, checkpoints)
         works = await _works(settings, plan, database, outfits, stack)
         programs = _programs(settings, plan, driver, leases)
-        grader = Grader(
-            driver,
-            settings.limits,
-            test_timeout=settings.agent.own_test_timeout,
-            test_paths=settings.test_paths,
-        )
+        grader = grader_of(settings, driver)
         receipts = SpendStore(database, clock)
         yield OpenEvaluation(
             _trials(settings, plan, Doers(works, programs, grader, receipts)),
             tuple(each.arm for each in served),
             clock,
+            Under(settings, plan.asks, served, site.settled.catalog, local),
         )
 
 
@@ -157,8 +158,15 @@ def _with_catalog(settings: Settings, asks: Sequence[ArmAsk]) -> Settings:
     )
 
 
+def _pins(asks: Sequence[ArmAsk]) -> Sequence[str | None]:
+    """Return the model that each arm is pinned to; None for those that are routed."""
+    return [ask.value if ask.kind == "model" else None for ask in asks]
+
+
 def _check(arms: Collection[ServedArm], site: Site, plan: Plan) -> None:
     """Refuse arms that no model may work for, or whose calls could not be counted."""
+    for ask in plan.asks:
+        check_model(ask, site.settled.catalog)
     for served in arms:
         if served.arm.kind == "command":
             continue

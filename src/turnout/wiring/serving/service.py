@@ -194,6 +194,7 @@ class _Front:
             streams=self.streams,
             check_policy=partial(check_order, settings, self.site),
             check_notify=partial(check_notify, settings),
+            notifies=bool(settings.service.notify.secret_variable),
             check_draft=partial(check_draft, settings),
             publications=PublicationsStore(self.ground.database).of,
             ordered=self._ordered,

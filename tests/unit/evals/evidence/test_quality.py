@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.trials import conditions_of
 
 from turnout.core.govern.evidence import Score
 from turnout.core.ids import RunId
 from turnout.core.inference import StepKind
 from turnout.errors import UsageError
+from turnout.evals.conditions.model import TaskSet
 from turnout.evals.evidence.quality import Wish, evaluation_of
 from turnout.evals.grading.model import GradeName
 from turnout.evals.report.model import Unfit
@@ -167,3 +169,48 @@ def test_the_same_results_in_another_order_are_the_same_evaluation(
     assert evaluation_of(trials[::-1], WISH, NOW).evaluation == first
     assert len({score.tried for score in first.scores}) == 1
     assert all(0 <= score.solved <= score.tried for score in first.scores)
+
+
+def test_an_evaluation_is_of_its_set_whatever_of_it_was_graded() -> None:
+    """Results of the same tasks may be ranked together, though one of them could not be graded."""
+    whole = [trial("a"), trial("b")]
+    short = [trial("a"), trial("b", grade="infrastructure")]
+    one, two = (evaluation_of(each, WISH, NOW).evaluation for each in (whole, short))
+    assert one.tasks == two.tasks != ""
+    other = evaluation_of([*whole, trial("c")], WISH, NOW).evaluation
+    assert other.tasks != one.tasks
+    rows = tuple((name, f"digest of {name}") for name in "bca")
+    under = conditions_of(tasks=TaskSet("bugs.jsonl", rows), mode="hidden")
+    cut = evaluation_of(whole, replace(WISH, conditions=[under], beside=True), NOW).evaluation
+    assert (cut.tasks, cut.beside) == (other.tasks, True)
+    seen = replace(under, mode="visible")
+    assert evaluation_of(whole, replace(WISH, conditions=[seen]), NOW).evaluation.tasks == one.tasks
+
+
+def many(tasks: int, model: str, solved: int) -> list[Trial]:
+    """Return a trial on each of so many tasks, of which a model has resolved the first."""
+    return [
+        trial(f"t{n:02}", model, "resolved" if n < solved else "unresolved") for n in range(tasks)
+    ]
+
+
+def test_whether_the_ranking_is_more_than_chance_is_told() -> None:
+    """On the common tasks, in pairs, stricter with every model."""
+    far = evaluation_of([*many(12, "m", 11), *many(12, "n", 2)], WISH, NOW)
+    assert far.ranking == "On 12 common tasks m is told apart from n (p 0.004)."
+    assert far.too_few == ""
+    near = evaluation_of([*many(12, "m", 5), *many(12, "n", 2), *many(12, "o", 12)], WISH, NOW)
+    assert "o is told apart from m (p 0.016), n (p 0.004)." in near.ranking
+    alike = evaluation_of([*many(12, "m", 5), *many(12, "n", 2)], WISH, NOW)
+    assert "m cannot be told apart from n (p 0.250): which of them ranks" in alike.ranking
+    assert evaluation_of(many(12, "m", 5), WISH, NOW).ranking == ""
+
+
+def test_too_few_tasks_and_what_strict_grading_has_failed_are_told() -> None:
+    """Both make a model look other than it is."""
+    few = evaluation_of([*many(9, "m", 9), *many(9, "n", 0)], WISH, NOW)
+    assert few.too_few in few.notes
+    assert few.too_few.startswith("9 tasks are too few to rank models by")
+    touched = [trial(f"t{n:02}", "n", "tests_touched") for n in range(3)]
+    rows = [*many(12, "m", 9), *touched, *many(12, "n", 9)[3:]]
+    assert "3 of 12 trials of n failed for a change to tests" in notes(*rows)

@@ -238,7 +238,9 @@ async def test_a_patch_of_hidden_tests_becomes_files() -> None:
     patch = CHEAT.decode()
     instance = replace(INSTANCE, hidden_tests={}, test_patch=patch)
     walls = ScriptedDriver(FILES)
-    assert (await graded(walls, RIGHT + CHEAT, instance=instance)).name == "resolved"
+    suite = ToySuite(before={"tests/test_calc.py::test_a": "failed"})
+    grade = await graded(walls, RIGHT + CHEAT, suite=suite, instance=instance)
+    assert grade.name == "resolved"
     assert walls.sandboxes[-1].files["tests/test_calc.py"].data == b"b\n"
 
 
@@ -267,7 +269,7 @@ async def test_tests_are_guarded_and_limited_in_cpu_seconds() -> None:
         assert "ulimit -t 9" in line
         assert "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1" in line
         assert "PYTEST_ADDOPTS='-p turnout_report --tb=no'" in line
-        assert line.endswith("pytest --maxfail=0")
+        assert line.endswith("pytest --maxfail=0 --continue-on-collection-errors")
 
 
 @pytest.mark.parametrize(

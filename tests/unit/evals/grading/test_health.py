@@ -14,7 +14,8 @@ from turnout.evals.instances.model import Instance
 from turnout.sandbox.base import BaseSpec, Limits, Sandbox
 from turnout.testing.sandbox import ScriptedDriver
 
-GOLD = replace(INSTANCE, patch=RIGHT.decode())
+UNNAMED = replace(INSTANCE, patch=RIGHT.decode())
+GOLD = replace(UNNAMED, fail_to_pass=("tests/test_hidden.py::test_h",))
 
 
 async def checked(
@@ -40,9 +41,19 @@ async def test_an_instance_whose_fix_makes_the_right_tests_pass_is_sound() -> No
     assert seeds == ["0", "0", "1", "2"]
 
 
+async def test_what_must_pass_is_found_out_by_the_known_fix_where_nobody_says_it() -> None:
+    """It is run once more for that; one that mends nothing shows that nothing can be judged."""
+    suite = ToySuite()
+    assert (await checked(UNNAMED, suite)).sound
+    assert len(suite.lines) == 3
+    health = await checked(UNNAMED, ToySuite(after=BROKEN))
+    assert (health.sound, health.gold) == (False, None)
+    assert "With the known fix no test passes" in health.detail
+
+
 async def test_an_instance_whose_tests_pass_without_a_fix_is_not_sound() -> None:
     """Its fix need not be tried."""
-    health = await checked(suite=ToySuite(before=MENDED))
+    health = await checked(UNNAMED, ToySuite(before=MENDED))
     assert (health.sound, health.failed_before, health.gold) == (False, False, None)
     assert "pass without any fix" in health.detail
 

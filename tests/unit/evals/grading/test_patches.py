@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnout.evals.grading.patches import Kept, added_lines, judging_paths, without_tests
+from turnout.evals.grading.patches import (
+    Kept,
+    added_lines,
+    judging_paths,
+    may_be_source,
+    patched_paths,
+    sources_among,
+    without_tests,
+)
 from turnout.sandbox.testrun import TestPaths
 
 
@@ -58,6 +66,45 @@ def test_a_new_module_that_stands_in_for_another_is_left_out(path: str) -> None:
     new = new.replace(f"--- a/{path}".encode(), b"--- /dev/null")
     assert without_tests(new).control == (path,)
     assert without_tests(section(path)).diff == section(path)
+
+
+@pytest.mark.parametrize("path", ["anyio/__init__.py", "src/anyio.py"])
+def test_a_new_module_that_stands_in_for_a_plugin_is_left_out(path: str) -> None:
+    """It would be imported in its place; without such a plugin it is code like any other."""
+    new = section(path).replace(f"--- a/{path}".encode(), b"--- /dev/null")
+    assert without_tests(new, plugins=("anyio",)).control == (path,)
+    assert without_tests(new).diff == new
+
+
+def test_a_new_module_that_is_merely_called_after_the_runner_stays() -> None:
+    """Where it is known which plugins there are."""
+    new = section("pytest_pages.py").replace(b"--- a/pytest_pages.py", b"--- /dev/null")
+    assert without_tests(new).diff == new
+    assert without_tests(new, plugins=("pytest_pages",)).diff == b""
+
+
+TREE = (
+    *("app/test.py", "app/tests.py", "app/spec/core.py", "app/test/client.py", "test.py"),
+    *("lib/tests/helpers.py", "lib/tests/test_a.py", "lib/test/used.py", "tests/helpers.py"),
+    *("src/tests/util.py", "src/lib/test.py", "lib/test_names.py", "lib/conftest.py", "lib/a.py"),
+)
+SOURCES = {"app/test.py", "app/spec/core.py", "app/test/client.py", "src/lib/test.py"}
+
+
+def test_sources_that_are_called_as_tests_are_known() -> None:
+    """None of which a test was heard, and none that lies beside tests or at the top."""
+    heard = {"app/tests.py", "lib/test/used.py", "lib/tests/test_a.py"}
+    assert sources_among(TREE, heard) == SOURCES
+    assert sources_among(TREE, heard, TestPaths(("app/",))) == frozenset()
+    assert not any(may_be_source(path) for path in ("test.py", "tests/helpers.py", "lib/a.py"))
+    kept = without_tests(section("app/test.py"), sources=SOURCES)
+    assert (kept.paths, kept.tests) == (("app/test.py",), ())
+    assert without_tests(section("app/test.py"), {"app/test.py"}, sources=SOURCES).tests
+
+
+def test_both_names_of_a_rename_are_patched() -> None:
+    """The files of a known fix are sources by either."""
+    assert patched_paths(section("b.py", old="a.py")) == {"a.py", "b.py"}
 
 
 def test_files_known_to_steer_are_left_out() -> None:

@@ -1,6 +1,7 @@
 """Reading evaluation items: ours, SWE-bench's and the first guide's."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,21 @@ async def test_hidden_tests_may_be_text(tmp_path: Path) -> None:
     assert instance.hidden_tests == {"tests/test_hidden.py": "x = 1\n"}
 
 
+@pytest.mark.parametrize("name", ["/etc/hostname", "../aside.py", "link.py", "pipe", "gone.py"])
+async def test_hidden_tests_are_a_file_beside_the_tasks_and_no_other(
+    tmp_path: Path, name: str
+) -> None:
+    """A file of tasks from elsewhere reads nothing else of this machine, and waits for nothing."""
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (tmp_path / "aside.py").write_text("secret")
+    (folder / "link.py").symlink_to(tmp_path / "aside.py")
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(ConfigError, match=r"line 1: hidden_tests: .* cannot be read: ") as caught:
+        await load_instances(written(folder, {**GUIDE, "hidden_tests": name}))
+    assert "Name a file beside the file of tasks" in caught.value.mend
+
+
 async def test_other_tests_beside_the_file_are_another_row(tmp_path: Path) -> None:
     """A result belongs to the tests that it was graded by."""
     aside = tmp_path / "aside.py"
@@ -180,6 +196,19 @@ async def test_a_path_or_url_is_used_as_it_is(tmp_path: Path, repo: str) -> None
         ({**SWE, "FAIL_TO_PASS": "test_a"}, "FAIL_TO_PASS: neither a list"),
         ({**GUIDE, "hidden_tests": "none.py"}, "hidden_tests: 'none.py' cannot be read"),
         (ROW, "used before"),
+        ({**ROW, "files": {".": ""}}, "files: '.' is no path"),
+        ({**ROW, "files": {"a/": ""}}, "files: 'a/' is no path"),
+        ({**ROW, "files": {"./a/b": ""}}, "files: './a/b' is no path"),
+        ({**ROW, "files": {"a//b": ""}}, "files: 'a//b' is no path"),
+        ({**ROW, "files": {"a": "", "a/b": ""}}, "files: 'a' is a file and the folder of 'a/b'"),
+        ({**ROW, "files": {"a\nb": ""}}, "is no path"),
+        ({**ROW, "files": {"a" * 256: ""}}, "is no path"),
+        ({**ROW, "instance_id": "a\nb"}, "instance_id: 'a\\nb' is no name"),
+        ({**ROW, "instance_id": "a\u202eb"}, "instance_id"),
+        ({**ROW, "instance_id": " a"}, "instance_id: ' a' is no name"),
+        ({**ROW, "problem_statement": "a\0"}, "problem_statement: 'a\\x00' holds what is no text"),
+        ({**ROW, "setup": "make\0"}, "setup: "),
+        ({**ROW, "FAIL_TO_PASS": ["--pdb"]}, "FAIL_TO_PASS: '--pdb' is no name of a test"),
     ],
 )
 async def test_a_wrong_line_is_named(tmp_path: Path, row: object, says: str) -> None:
@@ -197,6 +226,38 @@ async def test_a_file_without_instances_is_an_error(tmp_path: Path) -> None:
         await load_instances(written(tmp_path, ""))
     with pytest.raises(ConfigError, match="cannot be read"):
         await load_instances(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("data", "says", "mend"),
+    [
+        (b'{"a": 1}\n{"task": "caf\xe9"}\n', "line 2: byte 14 (0xe9) is no UTF-8", "-f LATIN1"),
+        ('{"a": 1}\n'.encode("utf-16"), "is UTF-16", "-f UTF-16"),
+    ],
+)
+async def test_another_encoding_is_named_with_what_to_do(
+    tmp_path: Path, data: bytes, says: str, mend: str
+) -> None:
+    """By line and byte, where its first line would do."""
+    path = tmp_path / "tasks.jsonl"
+    path.write_bytes(data)
+    with pytest.raises(ConfigError) as caught:
+        await load_instances(path)
+    assert says in caught.value.message
+    assert mend in caught.value.mend
+
+
+async def test_files_of_other_kinds_are_told_as_what_they_are(tmp_path: Path) -> None:
+    """Each is beside the tasks, and easily taken for them."""
+    dropped = tmp_path / "x.dropped.jsonl"
+    dropped.touch()
+    with pytest.raises(ConfigError) as caught:
+        await load_instances(dropped)
+    assert "x.jsonl" in caught.value.mend
+    results = {"instance_id": "a", "instance_digest": "d", "grade": "resolved"}
+    with pytest.raises(ConfigError) as caught:
+        await load_instances(written(tmp_path, results))
+    assert "turnout eval report" in caught.value.mend
 
 
 async def test_another_row_has_another_digest(tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ async def test_the_clone_is_not_touched(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"fix_commit": "f" * 40}, "has no commit 'ffff"),
-        ({"base_commit": "--output=/tmp/x"}, "has no commit '--output"),
+        ({"fix_commit": "f" * 40}, "fix_commit: "),
+        ({"base_commit": "--output=/tmp/x"}, "base_commit: "),
         ({"src_files": ["other.py"]}, "src_files: the fix changes none"),
         ({"repo": "o/other"}, "repo: no clone of o/other"),
         ({"repo": "https://host.example/n.git"}, "repo: https://host.example/n.git is on another"),

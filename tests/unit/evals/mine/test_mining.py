@@ -39,16 +39,39 @@ def candidate(number: int, lines: int = 1, text: str = "mended") -> Looked:
     return Looked(commit, commit.subject, found)
 
 
+class Seen:
+    """Keeps what a miner says."""
+
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+        self.began_with: list[str] = []
+        self.under_way = 0
+
+    def began(self, candidate: Candidate) -> None:
+        """Keep a candidate that is tried."""
+        self.began_with.append(candidate.title)
+        self.under_way += 1
+
+    def ended(self) -> None:
+        """Count one that is tried no more."""
+        self.under_way -= 1
+
+    def tell(self, told: Told) -> None:
+        """Keep what was decided."""
+        self.told.append(told)
+
+
 class Mine:
     """A miner of made up candidates."""
 
     def __init__(self, path: Path, wish: Wish, driver: ScriptedDriver | None = None) -> None:
-        self.told: list[Told] = []
+        self.seen = Seen()
+        self.told = self.seen.told
         self.out = MinedFile(path, asked="a")
         prover = Prover(
             driver or ScriptedDriver(BUGGY), Limits(), seconds=9, times=1, run_tests=FileSuite()
         )
-        self.miner = Miner(prover, About("o/n", "/srv/n"), self.out, wish, self.told.append)
+        self.miner = Miner(prover, About("o/n", "/srv/n"), self.out, wish, self.seen)
 
     async def take(self, *looked: Looked) -> list[str]:
         """Mine these and return what was kept."""
@@ -69,7 +92,7 @@ async def test_a_fix_becomes_a_row_that_can_be_run(tmp_path: Path) -> None:
     out = MinedFile(tmp_path / "tasks.jsonl", asked="a")
     prover = Prover(ScriptedDriver(BUGGY), Limits(), seconds=9, run_tests=FileSuite())
     about = About(name, clone.path, licence, ("attrs",), "make it")
-    await Miner(prover, about, out, Wish(), lambda _: None).mine(
+    await Miner(prover, about, out, Wish(), Seen()).mine(
         look_through(clone, repository.head, Rules())
     )
     (instance,) = await load_instances(tmp_path / "tasks.jsonl")
@@ -144,3 +167,11 @@ async def test_a_sandbox_that_fails_decides_nothing(tmp_path: Path) -> None:
     assert mine.out.commits == frozenset()
     with pytest.raises(SandboxError, match="no room"):
         await mine.take(*(candidate(n) for n in range(9)))
+
+
+async def test_what_is_tried_is_told_when_it_begins_and_when_it_ends(tmp_path: Path) -> None:
+    """A proof takes minutes, and whoever waits sees of what."""
+    mine = Mine(tmp_path / "t.jsonl", Wish())
+    await mine.take(candidate(0), candidate(1))
+    assert mine.seen.began_with == ["Fix 0", "Fix 1"]
+    assert mine.seen.under_way == 0

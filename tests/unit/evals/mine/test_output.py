@@ -60,6 +60,17 @@ def test_one_process_at_a_time_fills_a_file(tmp_path: Path) -> None:
         pass
 
 
+def test_nothing_is_left_behind_of_what_could_not_begin(tmp_path: Path) -> None:
+    """What was dropped stays, once something was."""
+    out = MinedFile(tmp_path / "tasks.jsonl", asked="a")
+    with out.alone():
+        pass
+    assert list(tmp_path.iterdir()) == []
+    with out.alone():
+        out.drop("c" * 40, "Fix it", Dropped("no_test"))
+    assert [each.name for each in tmp_path.iterdir()] == ["tasks.dropped.jsonl"]
+
+
 @pytest.mark.parametrize("text", ["notes", '{"a": 1}\n', "notes\nmore", "\0\n"])
 def test_a_file_of_others_is_left_as_it_is(tmp_path: Path, text: str) -> None:
     """It is an error to name one."""

@@ -126,6 +126,17 @@ def test_auto_is_compared_with_every_other_arm() -> None:
     assert [each.arm for each in section.comparisons] == ["model:c", "model:c"]
 
 
+def test_the_two_best_arms_are_compared_as_well() -> None:
+    """Which of them is better is what everybody asks first."""
+    trials = [
+        *arm_of_trials("auto", ["unresolved"] * 4),
+        *arm_of_trials("model:small", ["resolved", *["unresolved"] * 3]),
+        *arm_of_trials("model:big", ["resolved"] * 4),
+    ]
+    told = [(each.arm, each.reference) for each in only(trials).comparisons]
+    assert told == [("model:big", "model:small"), ("auto", "model:small"), ("auto", "model:big")]
+
+
 def test_only_arms_that_none_beats_are_on_the_frontier() -> None:
     """One that costs more and resolves less is not, nor one without a known price."""
     cheap = arm_of_trials("cheap", ["resolved", "unresolved", "unresolved"], cost=900)

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import fields
+from math import nan
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.trials import arm_of_trials, trial
 
 from turnout.errors import ConfigError
 from turnout.evals.report.figures import summarise
+from turnout.evals.report.html.page import report_html
 from turnout.evals.report.json import report_json
 from turnout.evals.report.markdown import report_markdown
 from turnout.evals.report.model import (
@@ -26,8 +28,9 @@ from turnout.evals.report.model import (
     Unfit,
 )
 from turnout.evals.report.read import read_rows
-from turnout.evals.report.tables import detail_tables
+from turnout.evals.report.tables import detail_tables, usd_column
 from turnout.evals.report.text import report_text
+from turnout.evals.report.words import remarks
 from turnout.evals.trials.store import Results
 
 ROOT = Path(__file__).parents[4]
@@ -53,9 +56,54 @@ def test_the_text_says_what_the_first_table_cannot() -> None:
     assert "The sample is too small: 2 tasks cannot tell any two arms apart." in " ".join(
         text.split()
     )
-    assert "auto: 1 trial could not be graded, left out of every rate." in text
-    assert "All arms: 1 of 4 instances not run." in text
+    assert "Could not be graded, left out of every rate: auto 1 trial." in text
+    assert "Not run, of 4 instances: All arms 1." in text
     assert "2 tasks are few" in text
+
+
+def test_what_matters_most_is_said_first_and_the_figures_before_it() -> None:
+    """Which arm resolves most, and what comes next; then how sure that is."""
+    report = two_arms()
+    said = remarks(report.sections[0])
+    assert said[0] == (
+        "Most resolved: model:big, 3 of 3 (100%), $0.009 each. "
+        "Next: auto, 1 of 2 (50%), $0.006 each."
+    )
+    assert said[1].startswith("auto and model:big cannot be told apart")
+    for form in (report_text(report), report_markdown(report), report_html(report)):
+        assert form.index("95 % interval") < form.index("Most resolved")
+
+
+def test_remarks_of_a_kind_are_made_once_for_all_arms() -> None:
+    """Five arms of few tasks are one thing to know."""
+    names = ("auto", "model:big", "model:small", "policy:draft.toml", "own")
+    rows = [
+        each
+        for name in names
+        for each in arm_of_trials(name, ["resolved", "unresolved", "infrastructure"])
+    ]
+    said = remarks(summarise(rows, instances=9).sections[0])
+    for kind in ("are few", "Could not be graded", "Not run", "cannot be told apart by"):
+        assert sum(kind in each for each in said) == 1
+    assert "Cannot be told apart by their rates: auto from " in " ".join(said)
+    assert "auto 1 trial, model:big 1 trial" in " ".join(said)
+    one = remarks(summarise([trial("a")]).sections[0])
+    assert any(each.startswith("1 task is too few") for each in one)
+
+
+def test_nothing_is_called_best_where_nothing_was_resolved() -> None:
+    """Nor one of several that resolve equally many."""
+    none = [trial("a", "unresolved", arm=arm) for arm in "ab"]
+    assert remarks(summarise(none).sections[0])[0].startswith("No arm has resolved a task")
+    same = [trial("a", arm=arm) for arm in "ab"]
+    assert remarks(summarise(same).sections[0])[0].startswith("Equally many resolved, and most: a")
+
+
+def test_what_counts_tool_calls_says_which_of_two_things_it_counts() -> None:
+    """A call may be well-formed and end with an error."""
+    (table,) = [t for t in detail_tables(two_arms().sections[0]) if t.title == "Tool calls"]
+    assert "ended without an error" in table.heads
+    assert "well-formed" in table.note
 
 
 def test_arms_have_one_row_each_in_columns_that_line_up() -> None:
@@ -77,6 +125,13 @@ def test_arms_have_one_row_each_in_columns_that_line_up() -> None:
         "$0.006",
     ]
     assert len(lines[head]) >= max(len(line) for line in lines[head + 1 : head + 3])
+
+
+def test_amounts_of_a_column_are_told_to_the_same_digit() -> None:
+    """Else the dearest looks the roundest; unknown prices and nothing at all are words."""
+    assert usd_column([19_873.0, 1_450.0, None, nan]) == ["$0.01987", "$0.00145", "unpriced", "-"]
+    assert usd_column([5_240_000.0, 40_000.0]) == ["$5.24", "$0.04"]
+    assert usd_column([nan]) == ["-"]
 
 
 def test_details_are_left_out_where_they_are_not_wanted() -> None:

@@ -1,10 +1,14 @@
 """Two evaluations side by side."""
 
+from dataclasses import replace
+
 import pytest
-from tests.trials import arm_of_trials, trial
+from tests.trials import arm_of_trials, conditions_of, trial
 
 from turnout.errors import UsageError
+from turnout.evals.conditions.model import TaskSet
 from turnout.evals.report.html.page import report_html
+from turnout.evals.report.markdown import report_markdown
 from turnout.evals.report.text import report_text
 from turnout.evals.report.two import Evaluation, compare_evaluations
 
@@ -47,3 +51,35 @@ def test_what_cannot_be_compared_is_an_error() -> None:
     for one in (changed, visible, Evaluation("x", (trial("t", "infrastructure", arm="a"),))):
         with pytest.raises(UsageError, match="no task in common"):
             compare_evaluations(two, one)
+
+
+def test_only_the_tasks_of_both_are_compared_and_the_others_are_told() -> None:
+    """Rates of different sets beside each other would say nothing."""
+    before = Evaluation("old", tuple(arm_of_trials("auto", ["resolved"] * 6)))
+    after = Evaluation("new", tuple(arm_of_trials("auto", ["unresolved"] * 4)[1:]))
+    report = compare_evaluations(before, after)
+    (section,) = report.sections
+    assert [(arm.graded, arm.resolved) for arm in section.arms] == [(3, 3), (3, 0)]
+    (note,) = report.notes
+    assert "3 tasks in both" in note
+    assert "3 of old and 0 of new" in note
+    for form in (report_text(report), report_markdown(report), report_html(report)):
+        assert "3 tasks in both" in " ".join(form.split())
+    assert compare_evaluations(before, replace(before, name="x")).notes == ()
+
+
+def test_a_row_that_was_changed_counts_once_in_its_newest_form() -> None:
+    """The old one beside it would count one bug twice."""
+    rows = arm_of_trials("auto", ["resolved"] * 4)
+    under = conditions_of()
+    later = TaskSet("tasks.jsonl", (("task-00", "reworded"), *under.tasks.instances[1:]))
+    reworded = replace(rows[0], instance_digest="reworded", grade="unresolved")
+    before = Evaluation("old", tuple(rows), (under,))
+    after = Evaluation("new", (*rows, reworded), (under, replace(under, tasks=later)))
+    report = compare_evaluations(before, after)
+    (section,) = report.sections
+    assert [(arm.graded, arm.resolved) for arm in section.arms] == [(3, 3), (3, 3)]
+    assert any("changed since are left out" in n and "task-00. (new)" in n for n in report.notes)
+    twice = Evaluation("both", after.trials, after.conditions)
+    (again,) = compare_evaluations(replace(twice, name="a"), twice).sections
+    assert [(arm.graded, arm.resolved) for arm in again.arms] == [(4, 3), (4, 3)]

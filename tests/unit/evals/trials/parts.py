@@ -1,7 +1,7 @@
 """What trials are tested with: instances, arms, and whoever does their work."""
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from turnout.core.events import Entry, Event, PatchMade, RunEnded, RunStarted, StepStarted
 from turnout.core.ids import RunId
@@ -78,6 +78,10 @@ class Works:
     """Before the end."""
     commit: str = COMMIT
     failure: Exception | None = None
+    took: float = 0.0
+    """Seconds from the first entry to the last."""
+    away: float = 0.0
+    """Of these, without a process."""
     tasks: list[Task] = field(default_factory=list)
 
     async def work(self, arm, task, key, show) -> Worked:
@@ -94,9 +98,10 @@ class Works:
         )
         at = datetime(2026, 1, 1, tzinfo=UTC)
         entries = [Entry(RunId("run-1"), n, at, event) for n, event in enumerate(events, 1)]
+        entries[-1] = replace(entries[-1], at=at + timedelta(seconds=self.took))
         for entry in entries:
             show(entry)
-        return Worked(fold(entries), nudges=2)
+        return Worked(fold(entries), nudges=2, away=self.away)
 
 
 @dataclass

@@ -33,8 +33,10 @@ def test_without_arms_what_is_routed_is_measured():
     ("texts", "says"),
     [
         (["best"], "is no arm"),
-        (["model:"], "is no arm"),
-        (["model: "], "is no arm"),
+        (["model:"], "'model:' names no model"),
+        (["model: "], "names no model"),
+        (["x=command:"], "'x=command:' names no command"),
+        (["policy:"], "names no policy"),
         (["command:true"], "has no name"),
         (["a b=auto"], "is no arm"),
         (["auto", "auto"], "Two arms"),
@@ -60,3 +62,11 @@ def test_an_arm_is_another_once_anything_of_it_is():
     }
     assert len(digests) == 5
     assert Arm.of(ask, ("p",)) == Arm.of(ask, ("p",))
+
+
+def test_a_bare_name_is_told_what_it_may_have_meant():
+    """Most likely a model, or the file of a draft."""
+    for text, meant in (("big", "model:big"), ("draft.toml", "policy:draft.toml")):
+        with pytest.raises(UsageError, match="is no arm") as caught:
+            read_arms([text])
+        assert f"Did you mean `{meant}`?" in caught.value.mend

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from tests.unit.evals.trials.parts import AUTO, MODEL, trial_of, unit_of
 
-from turnout.cli.eval.live import board_lines, trial_line
+from turnout.cli.eval.running.live import board_lines, trial_line
 from turnout.core.events import Entry, StepStarted, ToolCallIntended
 from turnout.core.ids import RunId, ToolCallId
 from turnout.core.money import Micros

@@ -164,3 +164,16 @@ async def test_the_cost_of_earlier_trials_counts_for_the_budget(tmp_path):
     for _ in range(3):
         results, _, _ = await evaluate(path, service, bounds=Bounds(budget=Micros(30)), slots=1)
     assert spent_on(results.rows) == 30
+
+
+async def test_a_budget_is_told_as_it_was_given(tmp_path):
+    """Not rounded to cents, of which somebody would take it for another."""
+    for micros, told in ((12_000, "$0.012 is"), (0, "$0.00 is"), (2_500_000, "$2.50 is")):
+        results = Results(tmp_path / f"{micros}.jsonl")
+        clock = FrozenClock()
+        bounds = Bounds(budget=Micros(micros))
+        evaluation = Evaluation(results, Service(clock), Board(clock, 1), clock, bounds=bounds)
+        if micros:
+            with results.writing():
+                results.add(trial_of(PLANNED[0][0], cost_micros=Micros(micros)))
+        assert f"The budget of {told} used up." == evaluation.stopped_by

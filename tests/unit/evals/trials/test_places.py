@@ -68,9 +68,22 @@ async def test_the_tests_that_are_seen_lie_on_the_commit_of_the_repository(tmp_p
 
 async def test_a_repository_without_anything_to_add_is_used_as_it_is(tmp_path):
     """Nothing is made."""
-    instance = replace(INSTANCE, repository="/srv/clone", base_commit="abc", files={})
-    assert await Places(tmp_path).of(instance, "hidden") == Place("/srv/clone", "abc")
-    assert not list(tmp_path.iterdir())
+    clone = str(TinyRepository(tmp_path / "clone", {"a.py": "x\n"}))
+    instance = replace(INSTANCE, repository=clone, base_commit="HEAD", files={})
+    state = tmp_path / "state"
+    assert await Places(state).of(instance, "hidden") == Place(clone, "HEAD")
+    url = replace(instance, repository="https://host.example/x.git", digest="url")
+    assert await Places(state).of(url, "hidden") == Place(url.repository, "HEAD")
+    assert not state.exists()
+
+
+async def test_a_base_that_is_gone_is_found_before_a_run_is_ordered(tmp_path):
+    """A run of it could only fail, and would be ordered again."""
+    clone = str(TinyRepository(tmp_path / "clone", {"a.py": "x\n"}))
+    for fields in ({"base_commit": "f" * 40}, {"repository": str(tmp_path / "gone")}):
+        instance = replace(INSTANCE, **{"repository": clone, "files": {}, **fields})
+        with pytest.raises(RepositoryError, match=r"has no commit|does not exist"):
+            await Places(tmp_path / "state").of(instance, "hidden")
 
 
 async def test_a_password_in_an_address_goes_on_no_record(tmp_path):

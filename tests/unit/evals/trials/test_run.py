@@ -149,3 +149,9 @@ async def test_a_command_that_cannot_be_run_here_is_wrong_usage():
     """Nothing that it does not name is run in its place."""
     with pytest.raises(UsageError):
         await House().run(given_of(arm=COMMAND))
+
+
+async def test_an_outage_is_no_time_of_the_run():
+    """It would make the arm slow that happened to be at work."""
+    trial = await House(Works(took=28_900.0, away=28_800.0)).run()
+    assert trial.seconds == 100.0

@@ -3,20 +3,20 @@
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from tests.unit.evals.trials.parts import AUTO, MODEL
 from tests.unit.runs.durable.parts import House
 
 from turnout.agent.base import AgentConfig
 from turnout.core.clock import SystemClock
-from turnout.core.events import Entry, ModelCallIntended, ToolCallDone
+from turnout.core.events import Entry, ModelCallIntended, RunResumed, StepStarted, ToolCallDone
 from turnout.core.ids import RunId
 from turnout.core.messages import SystemMessage, UserMessage
 from turnout.core.service.orders import OrderLimits
 from turnout.core.service.turns import Claimable, Standing
 from turnout.core.tasks import Task
-from turnout.evals.trials.service import Nudges, ServiceRuns, Wanted, project_of
+from turnout.evals.trials.service import Away, Nudges, ServiceRuns, Wanted, project_of
 from turnout.runs.durable.desk import Desk
 from turnout.runs.durable.engine import Pace, TaskEngine, Worker
 from turnout.runs.durable.following import Following
@@ -139,3 +139,18 @@ def test_what_a_model_had_to_be_told_again_is_counted():
     ):
         nudges.see(each)
     assert nudges.count == 2
+
+
+def test_the_time_between_two_processes_is_nobodys_work():
+    """A machine that was off for a night did not make the model slow."""
+    away, begun = Away(), datetime(2026, 1, 1, tzinfo=UTC)
+    events = (
+        (0, StepStarted(1, "act", "latency")),
+        (20, StepStarted(2, "act", "latency")),
+        (28_820, RunResumed(2, "b")),
+        (28_850, StepStarted(3, "act", "latency")),
+        (28_910, RunResumed(3, "c")),
+    )
+    for number, (after, event) in enumerate(events, 1):
+        away.see(Entry(RunId("run-1"), number, begun + timedelta(seconds=after), event))
+    assert away.seconds == 28_860.0

@@ -101,3 +101,105 @@ def test_a_file_of_another_kind_is_refused(tmp_path, line):
         Results(path)
     with pytest.raises(ConfigError, match="is not there"):
         read_trials(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("field", "says"),
+    [
+        ('"seconds": NaN', "NaN is no number"),
+        ('"seconds": 1e999', "out of range"),
+        ('"seconds": -1', "out of range"),
+        ('"cost_micros": -1', "out of range"),
+        ('"steps": 1e30', "steps"),
+        ('"attempt": 0', "attempt is below 1"),
+        ('"started_at": "2026-01-01T00:00:00"', "names no time zone"),
+        ('"schema": -3', "schema is no number of a format"),
+        ('"grade": "great"', "grade"),
+    ],
+)
+def test_what_was_never_measured_is_named_with_its_field(tmp_path, field, says):
+    """It would be in every figure; and half of the forms of a report could not tell it."""
+    path = tmp_path / "results.jsonl"
+    row = '{"instance_id": "a", "instance_digest": "d", "grade": "resolved", "schema": 1'
+    path.write_text(f"{row}, {field}}}\n")
+    with pytest.raises(ConfigError, match="line 1 is no result") as caught:
+        Results(path)
+    assert says in caught.value.message
+
+
+def test_blank_lines_are_nothing(tmp_path):
+    """As editors and files that were put together have them."""
+    path = tmp_path / "results.jsonl"
+    first = written(path, TRIAL)
+    path.write_bytes(b"\n" + path.read_bytes().replace(b"\n", b"\n\n") + b"  \n")
+    other = trial_of(unit_of(attempt=2))
+    again = written(path, other)
+    assert read_trials(path) == (TRIAL, other)
+    assert again.evaluation == first.evaluation
+
+
+def test_a_last_line_without_its_end_counts_where_it_is_whole(tmp_path):
+    """Only its line end was lost."""
+    path = tmp_path / "results.jsonl"
+    written(path, TRIAL)
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    other = trial_of(unit_of(attempt=2))
+    written(path, other)
+    assert read_trials(path) == (TRIAL, other)
+
+
+def test_a_torn_last_line_is_no_result_even_with_a_line_end(tmp_path):
+    """An editor has put it there; the trial is run again."""
+    path = tmp_path / "results.jsonl"
+    written(path, TRIAL)
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[-60:-30] + b"\n\n")
+    written(path, trial_of(unit_of(attempt=2)))
+    assert path.read_bytes().startswith(whole)
+    assert len(read_trials(path)) == 2
+
+
+def test_a_bad_line_in_the_middle_is_named_with_what_to_do(tmp_path):
+    """It may be anything: nothing is taken away that a person has not seen."""
+    path = tmp_path / "results.jsonl"
+    written(path, TRIAL)
+    head, row = path.read_text().splitlines()
+    path.write_text(f"{head}\n{row[:50]}\n{row}\n")
+    with pytest.raises(
+        ConfigError, match="line 2 is no result of an evaluation: it is no JSON"
+    ) as e:
+        Results(path)
+    assert "sed -i 2d" in e.value.mend
+
+
+def test_a_file_of_something_else_is_not_emptied(tmp_path):
+    """Notes without a line end are no line that a crash has left."""
+    path = tmp_path / "notes.txt"
+    path.write_text("buy milk")
+    with pytest.raises(ConfigError, match="line 1 is no result"):
+        written(path, TRIAL)
+    assert path.read_text() == "buy milk"
+
+
+@pytest.mark.parametrize("kind", ["header", "trial"])
+def test_what_a_newer_version_has_written_is_not_guessed_at(tmp_path, kind):
+    """Its fields may mean something else."""
+    path = tmp_path / "results.jsonl"
+    row = {"instance_id": "a", "instance_digest": "d", "grade": "resolved", "schema": 99}
+    path.write_text(
+        json.dumps(row if kind == "trial" else {"evaluation": "e", "schema": 99}) + "\n"
+    )
+    with pytest.raises(ConfigError, match="line 1: it is of format 99") as caught:
+        Results(path)
+    assert caught.value.mend == "Update Turnout."
+
+
+def test_of_files_that_were_put_together_the_first_names_the_runs(tmp_path):
+    """A run that is under way is still found."""
+    path = tmp_path / "results.jsonl"
+    first = written(path, TRIAL)
+    second = tmp_path / "other.jsonl"
+    written(second, trial_of(unit_of(attempt=2)))
+    path.write_bytes(path.read_bytes() + second.read_bytes())
+    assert Results(path).evaluation == first.evaluation
+    assert len(read_trials(path)) == 2

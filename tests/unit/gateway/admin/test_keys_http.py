@@ -64,6 +64,16 @@ def test_a_revoked_key_stays_on_the_list(admin: Admin) -> None:
     assert admin.call("POST", "/keys", json={"name": "ci"}).status_code == 409
 
 
+def test_a_revoked_key_is_not_changed(admin: Admin) -> None:
+    """A conflict; to revoke it once more is none."""
+    admin.call("POST", "/keys", json={"name": "ci"})
+    admin.call("DELETE", "/keys/ci")
+    assert admin.call("PATCH", "/keys/ci", json={"admin": True}).status_code == 409
+    assert admin.call("DELETE", "/keys/ci").status_code < 300
+    (key,) = [key for key in admin.call("GET", "/keys").json()["keys"] if key["name"] == "ci"]
+    assert not key["admin"]
+
+
 def test_a_key_without_rights_reads_itself_alone(admin: Admin) -> None:
     """On the list, by its name, and nothing of the others."""
     for name in ("dev", "ci"):

@@ -1,6 +1,7 @@
 """Policies over HTTP: read, compared, checked, applied, rolled back."""
 
 import json
+import time
 
 import pytest
 from tests.unit.gateway.admin.admin_app import admin_app
@@ -80,6 +81,38 @@ def test_several_policies_are_applied_together(admin) -> None:
     toml = '[policies.a]\nobjective = "latency"'
     admin.call("POST", "/policies/apply", json={"toml": toml})
     assert admin.call("GET", "/policies/a").json()["policy"]["objective"] == "latency"
+
+
+@pytest.mark.parametrize(
+    "toml",
+    [
+        "a." * 60_000 + "b = 1",
+        "x = " + "[" * 100_000,
+        "x = " + "9" * 100_000,
+        "x = 0x" + "f" * 100_000,
+        "[policy]\n[policies.default]\n" + "".join(f"[policies.p{n}]\n" for n in range(8_000)),
+    ],
+    ids=range(5),
+)
+def test_a_text_that_would_take_long_to_read_is_refused(admin, toml: str) -> None:
+    """With 400, and before it holds up whoever else is served."""
+    began = time.process_time()
+    refused = admin.call("POST", "/policies/apply", json={"toml": toml})
+    assert error(refused)[:2] == (400, "invalid_request")
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("deep", [150, 300, 900, 100_000])
+def test_json_that_nests_without_an_end_is_refused(admin, deep: int) -> None:
+    """In a policy or instead of one; never a fault of ours."""
+    nested = "[" * deep + "]" * deep
+    for path in ("/policies/apply", "/policies/team/check", "/policies/team"):
+        method = "PUT" if path.endswith("team") else "POST"
+        for body in (nested, f'{{"policy": {{"pool": {nested}}}}}', f'{{"policies": {nested}}}'):
+            sent = admin.call(
+                method, path, content=body, headers={"content-type": "application/json"}
+            )
+            assert 400 <= sent.status_code < 500, (path, sent.text[:200])
 
 
 def test_a_draft_is_checked_and_not_applied(admin) -> None:

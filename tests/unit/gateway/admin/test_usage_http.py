@@ -171,13 +171,21 @@ def test_a_webhook_is_added_listed_and_removed(site):
     (listed,) = site.call("GET", "/webhooks").json()["webhooks"]
     assert listed["created_by"] == "boss"
     assert {name: listed[name] for name in body} == body
+    assert site.call("POST", f"/webhooks/{listed['id']}/retry").status_code == 204
+    assert site.call("POST", "/webhooks/hook-9/retry").status_code == 404
     assert site.call("DELETE", f"/webhooks/{listed['id']}").status_code == 204
     assert site.call("GET", "/webhooks").json() == {"webhooks": []}
     assert site.call("DELETE", f"/webhooks/{listed['id']}").status_code == 404
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/webhooks"), ("POST", "/webhooks"), ("DELETE", "/webhooks/x")]
+    ("method", "path"),
+    [
+        ("GET", "/webhooks"),
+        ("POST", "/webhooks"),
+        ("DELETE", "/webhooks/x"),
+        ("POST", "/webhooks/x/retry"),
+    ],
 )
 def test_webhooks_take_an_admin_key(site, method, path):
     """They see what everybody does."""

@@ -310,3 +310,20 @@ def test_the_reason_names_the_winner_and_what_for() -> None:
     assert blank == (
         "dark/blank: no price is known of any eligible deployment; in the catalog's order."
     )
+
+
+def test_a_latency_that_is_half_known_says_which_half() -> None:
+    """Whoever sees a measured first token is not told that nothing is known."""
+    halves = (
+        ({"stated_ttft_ms": 900.0}, "latency unknown: no speed measured, answers too short"),
+        ({"stated_tokens_per_second": 9.0}, "latency unknown: no first token measured"),
+        ({}, "latency unknown"),
+    )
+    for known, said in halves:
+        for objective in ("latency", "balanced"):
+            decision = choose(asking(objective), deployments=(replace(BLANK, **known),))
+            (candidate,) = decision.candidates
+            assert said in candidate.note.split(", cost")[0]
+            assert not candidate.note.split(said)[1].startswith(":")
+    reason = choose(asking("latency"), deployments=(BLANK,)).reason
+    assert "no latency (first token and speed together) is known of any eligible" in reason

@@ -127,6 +127,16 @@ async def test_who_is_not_there_is_not_found(desk):
             await ask
 
 
+async def test_a_revoked_key_is_not_changed(desk):
+    """It could not be used again, and the record of it would be untrue."""
+    await desk.create(WANTED)
+    shut = await desk.revoke("ci")
+    for change in ({"admin": True}, {"revoked_at": None}):
+        with pytest.raises(ConflictError, match="was revoked"):
+            await desk.update("ci", lambda record, change=change: replace(record, **change))
+    assert await desk.get("ci") == shut
+
+
 async def test_revoking_twice_keeps_the_first_moment(desk):
     """When it was shut is part of the history."""
     await desk.create(WANTED)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from turnout.core.ids import DeploymentId
 from turnout.gateway.exchange import UpstreamError
-from turnout.gateway.measure.circuits import CircuitLimits, Circuits
+from turnout.gateway.measure.circuits import CircuitLimits, Circuits, Newest
 from turnout.testing.clock import FrozenClock
 
 ID = DeploymentId("acme/m")
@@ -54,6 +54,24 @@ def test_an_answer_ends_the_row() -> None:
         for _ in range(3):
             ward.circuits.succeeded(ID)
     assert ward.state() == ""
+
+
+def test_how_the_newest_request_ended_is_known() -> None:
+    """Whether or not it is an illness by now; what was wrong with the request says nothing."""
+    ward = Ward()
+    assert ward.circuits.newest() == {}
+    ward.fail(1, UpstreamError("x", status=400))
+    assert ward.circuits.newest() == {}
+    for error, said in (
+        (DEAD, "a broken connection"),
+        (UpstreamError("x", status=500), "status 500"),
+        (UpstreamError("x", status=401), "status 401"),
+    ):
+        ward.fail(1, error)
+        ward.clock.advance(2.0)
+        assert ward.circuits.newest() == {ID: Newest(2.0, said)}
+    ward.circuits.succeeded(ID)
+    assert ward.circuits.newest() == {ID: Newest(0.0, "")}
 
 
 def test_a_large_share_of_failures_opens_it_too() -> None:

@@ -137,8 +137,9 @@ async def test_a_run_is_stopped_from_here_and_from_elsewhere(works):
         await works.came.acquire()
         await engine.cancel("run-0")
         await engine.cancel("run-0")
-        await works.orders.cancel("red", "run-1", works.clock.now())
+        await works.orders.cancel("red", "run-1", works.clock.now(), "ann")
         await works.clock.beat(2)
+        assert works.stops["run-1"].why == "Cancelled by ann."
         for name in ("run-0", "run-1"):
             assert works.stops[name].asked
             assert not works.stops[name].urgent

@@ -203,11 +203,12 @@ async def test_a_run_is_stopped_where_that_was_asked_for_before():
     """It ends as cancelled, without a step."""
     house = House()
     await house.order()
-    run = await house.orders.claim("w", lambda s: s.queued[0].run_id, house.clock.now())
-    await house.orders.cancel("red", RUN, house.clock.now())
-    await house.segments().work(replace(run, cancel_asked=True), Stop())
+    await house.orders.claim("w", lambda s: s.queued[0].run_id, house.clock.now())
+    run = await house.orders.cancel("red", RUN, house.clock.now(), "ann")
+    await house.segments().work(run, Stop())
     ended = await house.run()
     assert (ended.state, ended.outcome) == ("ended", "cancelled")
+    assert (await house.events())[-1].reason == "Cancelled by ann."
     assert house.model.asked == []
 
 

@@ -23,6 +23,7 @@ from turnout.testing.memory.orders import MemoryOrders
 from turnout.testing.stores import MemoryRecordStore
 from turnout.web.console.app import ConsoleParts, build_console
 from turnout.web.console.doors import COOKIE, Doorman, Signer
+from turnout.web.console.runs.diff.keeping import Diffs
 from turnout.web.console.runs.parts import RunPages
 from turnout.web.console.runs.section import runs_section
 from turnout.web.console.sections import Section
@@ -64,6 +65,8 @@ class Holders:
 
     shut: set[str] = field(default_factory=set)
     """Keys that open nothing any more."""
+    changed: dict[str, Caller] = field(default_factory=dict)
+    """What the holders of some may do by now."""
 
     def enter(self, key: str, host: str) -> tuple[str, Caller]:
         """Let somebody in."""
@@ -73,7 +76,7 @@ class Holders:
         """Know somebody again."""
         if digest not in CALLERS or digest in self.shut:
             raise GatewayError("The API key is wrong.", status=401, code="invalid_api_key")
-        return CALLERS[digest]
+        return self.changed.get(digest, CALLERS[digest])
 
 
 @dataclass
@@ -99,10 +102,16 @@ class Shifted(SystemClock):
 
     def __init__(self) -> None:
         self.at: datetime | None = None
+        self.ahead = 0.0
+        """Seconds that have gone by beside those of the machine."""
 
     def now(self) -> datetime:
         """Return the moment that was set, else the machine's own."""
         return self.at or super().now()
+
+    def monotonic(self) -> float:
+        """Return the machine's seconds and those ahead."""
+        return super().monotonic() + self.ahead
 
 
 @dataclass
@@ -118,6 +127,7 @@ class Console:
     more: tuple[Section, ...] = ()
     """Sections beside that of the runs."""
     keyless: bool = False
+    diffs: Diffs = field(default_factory=Diffs)
 
     def __post_init__(self) -> None:
         """Join the rooms."""
@@ -129,11 +139,16 @@ class Console:
             return self.receipts.get(request_id)
 
         self.pages = RunPages(self.service.parts, figures, receipt, clock=self.clock)
+        self.doorman = Doorman(self.holders, Signer(SECRET), self.clock)
+        self.build()
+
+    def build(self) -> None:
+        """Make the application of the parts."""
         self.app = build_console(
             ConsoleParts(
-                doorman=Doorman(self.holders, Signer(SECRET), self.clock),
+                doorman=self.doorman,
                 audit=self.audit,
-                sections=(runs_section(self.pages), *self.more),
+                sections=(runs_section(self.pages, self.diffs), *self.more),
                 keyless=lambda: self.keyless,
                 clock=self.clock,
             )

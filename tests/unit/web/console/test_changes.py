@@ -169,7 +169,7 @@ def test_an_error_is_a_page_with_what_to_do(error: Exception, status: int, said:
     assert "<html" in page.text
     part = person.part("/levers")
     assert (part.status_code, said in words(part)) == (status, True)
-    assert 'id="notice" hx-swap-oob="true"' in part.text
+    assert 'id="notice" hx-swap-oob="outerMorph"' in part.text
     assert "<html" not in part.text
 
 

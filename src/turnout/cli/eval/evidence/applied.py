@@ -18,7 +18,7 @@ def scores_text(evaluation: Evaluation) -> str:
     """Return what an evaluation says of each model, the best first."""
     head = (
         f"evaluation {evaluation.id}: {evaluation.task}, {evaluation.mode} tests, "
-        f"{evaluation.source}, measured {evaluation.at:%Y-%m-%d}"
+        f"{evaluation.source}{_set(evaluation.tasks)}, measured {evaluation.at:%Y-%m-%d}"
     )
     results = [QualityOut.of(each) for each in evaluation.results()]
     results.sort(key=lambda each: -each.value)
@@ -40,14 +40,22 @@ def preview_text(preview: PreviewOut) -> str:
 
 
 def beside_text(evaluation: Evaluation, preview: PreviewOut) -> str:
-    """Return what was measured on other tasks and is ranked beside it; empty: nothing is."""
+    """Return what else is ranked beside it, and what is not because it is of other tasks."""
     own = {score.subject for score in evaluation.scores}
-    return "\n".join(
+    of = "other tasks" if evaluation.beside else "the same set of tasks"
+    lines = [
         f"{each.subject}: {each.value:.2f} of {each.samples} still counts beside it, measured on "
-        f"other tasks ({each.source})"
+        f"{of} ({each.source})"
         for each in preview.counting
         if each.task == evaluation.task and each.subject not in own
-    )
+    ]
+    if any(each.task == evaluation.task for each in preview.forgotten) and not evaluation.beside:
+        lines.append(
+            "Figures of different tasks are not ranked together, nor are those with the tests in "
+            "sight and those without. Run the models on the same tasks; or, where only the tasks "
+            "differ, rank them together all the same: --beside"
+        )
+    return "\n".join(lines)
 
 
 def applied_text(listed: EvaluationsOut) -> str:
@@ -55,7 +63,9 @@ def applied_text(listed: EvaluationsOut) -> str:
     if not listed.evaluations:
         return "No evaluation is applied. Apply one: turnout eval apply RESULTS"
     lines = [
-        f"{each.id}  {each.task}, {each.mode} tests, measured {each.at:%Y-%m-%d}: {each.source}"
+        f"{each.id}  {each.task}, {each.mode} tests{_set(each.tasks)}, "
+        f"measured {each.at:%Y-%m-%d}: "
+        f"{each.source}{', beside others' if each.beside else ''}"
         + (f"; applied by {each.author}" if each.author else "")
         for each in listed.evaluations
     ]
@@ -64,6 +74,10 @@ def applied_text(listed: EvaluationsOut) -> str:
         f"  {_quality(each, width)}  {each.task} ({each.source})" for each in listed.counting
     ]
     return "\n".join([*lines, "", "What counts:", *counting])
+
+
+def _set(tasks: str) -> str:
+    return f", set {tasks}" if tasks else ""
 
 
 def _quality(result: QualityOut, width: int) -> str:

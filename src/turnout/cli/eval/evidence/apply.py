@@ -14,7 +14,7 @@ from turnout.cli.eval.evidence.applied import (
     preview_text,
     scores_text,
 )
-from turnout.cli.eval.report import check_of
+from turnout.cli.eval.results.report import check_of
 from turnout.cli.options import config_option, json_option, read_settings, say_json
 from turnout.cli.runs.remote import server_option
 from turnout.cli.terminal import safe
@@ -24,9 +24,10 @@ from turnout.core.inference import TaskKind
 from turnout.core.json import JsonObject, as_object
 from turnout.core.service.options import ServiceAddress
 from turnout.errors import GatewayError, UsageError
+from turnout.evals.evidence.doubts import FEWEST_TASKS
 from turnout.evals.evidence.quality import Shown, Wish, evaluation_of
 from turnout.evals.trials.model import Mode
-from turnout.evals.trials.store import read_trials
+from turnout.evals.trials.store import read_results
 from turnout.gateway.evaluations.views import AppliedOut, EvaluationOut, EvaluationsOut, PreviewOut
 from turnout.settings import Settings, service_address
 from turnout.web.evaluations import EvaluationsClient
@@ -46,7 +47,8 @@ View = TypeVar("View", bound=BaseModel)
     "  turnout eval apply --undo 3f2a91c04d7b\n"
     "\b\nExit codes:\n"
     "  0  done, or it was so already\n"
-    "  2  wrong usage, or results that show nothing of any one model",
+    "  1  no evaluation of that ID is applied\n"
+    "  2  wrong usage, results that show nothing of any one model, or too few tasks without --yes",
 )
 @click.argument(
     "results",
@@ -67,7 +69,18 @@ View = TypeVar("View", bound=BaseModel)
     show_default=True,
     help="Requests of this kind are routed by it.",
 )
-@click.option("--undo", metavar="ID", help="Take an evaluation back, in place of applying one.")
+@click.option(
+    "--beside",
+    is_flag=True,
+    help="Rank it beside what counts already, though that was measured on other tasks.",
+)
+@click.option(
+    "--yes",
+    "insists",
+    is_flag=True,
+    help=f"Apply it though it rests on less than {FEWEST_TASKS} tasks.",
+)
+@click.option("--undo", metavar="ID", help="Take an evaluation back, by its id or how that begins.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @server_option
 @json_option
@@ -79,6 +92,8 @@ def apply(
     strict: bool | None,
     models: tuple[str, ...],
     task: TaskKind,
+    beside: bool,
+    insists: bool,
     undo: str | None,
     dry_run: bool,
     server: str | None,
@@ -91,13 +106,15 @@ def apply(
     the tasks that every model was graded on; those that `turnout eval check` found unsound are
     left out. Shown is whom requests go to before and after, under each policy and for each
     objective. What a model was shown to solve with the tests in sight is never ranked against what
-    others solved without: the last evaluation says which of the two counts.
+    others solved without: the last evaluation says which of the two counts. Nor is what was shown
+    on one set of tasks ranked against what was shown on another, unless you say --beside. It says
+    whether the models are told apart at all; what rests on less than ten tasks takes --yes.
     """
     if undo is not None and results is not None:
         raise UsageError("RESULTS and --undo do not go together.", mend="Leave one of them out.")
     desk = _Desk(service_address(server) or read_settings(config), dry_run=dry_run)
     if undo is not None:
-        preview = asyncio.run(desk.undo(undo))
+        undo, preview = asyncio.run(desk.undo(undo))
         done = "It would not count any more." if dry_run else f"{undo} counts no more."
         body: JsonObject = {"undone": undo, "dry_run": dry_run, "preview": _plain(preview)}
         _say(body, [preview_text(preview), done], as_json=as_json)
@@ -107,8 +124,23 @@ def apply(
         _say(_plain(listed), [applied_text(listed)], as_json=as_json)
         return 0
     check = check_of([results], None)
-    wish = Wish(results.name, task, mode, strict, models, check.unfit if check else ())
-    shown = evaluation_of(read_trials(results), wish, SystemClock().now())
+    kept = read_results(results)
+    wish = Wish(
+        results.name,
+        task,
+        mode,
+        strict,
+        models,
+        check.unfit if check else (),
+        kept.conditions,
+        beside,
+    )
+    shown = evaluation_of(kept.trials, wish, SystemClock().now())
+    if shown.too_few and not (insists or dry_run):
+        raise UsageError(
+            f"{shown.too_few} Nothing was changed.",
+            mend="Run more of them; or look with --dry-run, and apply it all the same: --yes",
+        )
     applied = asyncio.run(desk.apply(shown.evaluation))
     _say_applied(shown, applied, dry_run=dry_run, as_json=as_json)
     return 0
@@ -147,8 +179,14 @@ class _Desk:
 
         return await self._do(AppliedOut, there, here)
 
-    async def undo(self, evaluation_id: str) -> PreviewOut:
-        """Take an evaluation back, or say what that would change."""
+    async def undo(self, named: str) -> tuple[str, PreviewOut]:
+        """Take an evaluation back, or say what that would change; return its id as well.
+
+        It is named by its id, or by how no other id of those applied begins.
+        """
+        known = [each.id for each in (await self.applied()).evaluations]
+        begun = [each for each in known if each.startswith(named)] if named else []
+        evaluation_id = begun[0] if named not in known and len(begun) == 1 else named
 
         async def there(client: EvaluationsClient) -> JsonObject:
             ask = client.preview_undo if self._dry_run else client.undo
@@ -158,7 +196,7 @@ class _Desk:
             ask = office.desk.preview_undo if self._dry_run else office.desk.undo
             return PreviewOut.of(await ask(evaluation_id))
 
-        return await self._do(PreviewOut, there, here)
+        return evaluation_id, await self._do(PreviewOut, there, here)
 
     async def _do(
         self,
@@ -192,6 +230,8 @@ def _body(evaluation: Evaluation) -> JsonObject:
             {"subject": score.subject, "solved": score.solved, "tried": score.tried}
             for score in evaluation.scores
         ],
+        "tasks": evaluation.tasks,
+        "beside": evaluation.beside,
     }
 
 
@@ -206,13 +246,24 @@ def _say_applied(shown: Shown, applied: AppliedOut, *, dry_run: bool, as_json: b
     body: JsonObject = {
         "evaluation": _plain(EvaluationOut.of(evaluation)),
         "notes": list(shown.notes),
+        "ranking": shown.ranking,
         "dry_run": dry_run,
         "changed": applied.changed,
         "preview": _plain(applied.preview),
     }
     beside = beside_text(evaluation, applied.preview)
-    parts = [scores_text(evaluation), *shown.notes, preview_text(applied.preview), beside, done]
-    _say(body, parts, as_json=as_json)
+    _say(
+        body,
+        [
+            scores_text(evaluation),
+            shown.ranking,
+            *shown.notes,
+            preview_text(applied.preview),
+            beside,
+            done,
+        ],
+        as_json=as_json,
+    )
 
 
 def _plain(view: BaseModel) -> JsonObject:

@@ -8,14 +8,9 @@ from pathlib import Path
 import click
 
 from turnout.cli.eval.evidence.checked import checkup_json, checkup_text, expected_text
+from turnout.cli.eval.options import FiniteRange, ground_options, say, settings_of, tools_option
 from turnout.cli.keys.values import SPEND
-from turnout.cli.options import (
-    config_option,
-    json_option,
-    read_settings,
-    sandbox_option,
-    say_json,
-)
+from turnout.cli.options import say_json
 from turnout.cli.terminal import safe
 from turnout.core.json import JsonObject
 from turnout.core.money import Micros
@@ -78,21 +73,17 @@ class _Request:
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=1),
+    type=FiniteRange(min=1),
     default=900.0,
     show_default=True,
     metavar="S",
     help="Wall time of one session.",
 )
-@click.option(
-    "--surface", type=click.Choice(["guide", "shell", "files"]), help="Tools the models get."
-)
+@tools_option("the models get")
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Of what has to be remembered."
 )
-@sandbox_option
-@json_option
-@config_option
+@ground_options
 def checkup(
     *,
     models: tuple[str, ...],
@@ -113,9 +104,7 @@ def checkup(
     They work as in `turnout run`: the same loop, the same sandboxes. One table a model; what their
     tool calls were like counts as evidence for routing, as in all runs.
     """
-    settings = read_settings(config)
-    if sandbox is not None:
-        settings = settings.with_driver(sandbox)
+    settings = settings_of(config, sandbox)
     limits = CheckupLimits(max_tokens, None if isinstance(spend, str) else spend)
     request = _Request(
         settings,
@@ -134,14 +123,14 @@ def checkup(
 
 async def _run(request: _Request) -> Sequence[JsonObject]:
     examined = await models_of(request.settings, request.models)
-    _say(expected_text(request.wanted, [(e.model, e.price) for e in examined], request.limits))
+    say(expected_text(request.wanted, [(e.model, e.price) for e in examined], request.limits))
     found: list[JsonObject] = []
     for each in examined:
         try:
             shown = await _checked(request, each)
         except ModelUnavailableError as error:
             found.append({"model": each.model, "error": error.message, "mend": error.mend})
-            _say(f"{each.model}: {error}")
+            say(f"{each.model}: {error}")
             continue
         found.append(checkup_json(shown))
         if not request.as_json:
@@ -155,12 +144,8 @@ async def _checked(request: _Request, examined: Examined) -> Checkup:
     def begin(name: str) -> None:
         nonlocal done
         done += 1
-        _say(f"[{done}/{request.wanted.count}] {examined.model}: {name} …")
+        say(f"[{done}/{request.wanted.count}] {examined.model}: {name} …")
 
-    opening = open_checkup(request.settings, examined.model, request.surface, request.seconds, _say)
+    opening = open_checkup(request.settings, examined.model, request.surface, request.seconds, say)
     async with opening as tools:
         return await check_up(examined.model, request.wanted, tools, request.limits, begin)
-
-
-def _say(text: str) -> None:
-    click.echo(safe(text), err=True)

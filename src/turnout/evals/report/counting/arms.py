@@ -1,13 +1,13 @@
 """Figures of one arm."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean, median
 from typing import Final
 
 from turnout.core.inference import StepKind
 from turnout.core.money import Micros
-from turnout.evals.report.counting.advice import warnings_of
+from turnout.evals.report.counting.advice import Price, warnings_of
 from turnout.evals.report.model import Arm, Count, Flips, Group, Kind, ModelShare, Share
 from turnout.evals.report.stats.bootstrap import mean_bounds
 from turnout.evals.trials.model import KindUsage, Trial
@@ -19,10 +19,16 @@ _KINDS: Final[tuple[StepKind, ...]] = ("plan", "act", "summary", "answer", "revi
 _DIFFICULTIES: Final = ("1", "2-5", "6-20", ">20")
 
 
-def arm_of(name: str, trials: Sequence[Trial], lost: Sequence[Trial] = ()) -> Arm:
+def arm_of(
+    name: str,
+    trials: Sequence[Trial],
+    lost: Sequence[Trial] = (),
+    prices: Mapping[str, Price] | None = None,
+) -> Arm:
     """Return the figures of the trials of one arm, at least one.
 
     `lost` are runs in whose place others have come; what they cost was spent all the same.
+    `prices` are those of the models that were there.
     """
     graded = [trial for trial in trials if trial.graded]
     resolved = sum(trial.grade == "resolved" for trial in graded)
@@ -58,7 +64,7 @@ def arm_of(name: str, trials: Sequence[Trial], lost: Sequence[Trial] = ()) -> Ar
         difficulties=_groups(trials, lambda trial: trial.difficulty),
         repositories=_groups(trials, lambda trial: trial.repo),
         flips=_flips(graded),
-        warnings=warnings_of(name, kinds),
+        warnings=warnings_of(name, kinds, prices),
     )
 
 

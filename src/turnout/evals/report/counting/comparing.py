@@ -8,6 +8,7 @@ from typing import Final
 from turnout.evals.report.counting.arms import by_task, spent
 from turnout.evals.report.model import Comparison, Ratio
 from turnout.evals.report.stats.bootstrap import (
+    Bounds,
     Pair,
     by_clusters,
     difference,
@@ -15,6 +16,7 @@ from turnout.evals.report.stats.bootstrap import (
     ratio,
     ratio_bounds,
 )
+from turnout.evals.report.stats.flips import flip_bounds
 from turnout.evals.report.stats.paired import holm, sign_flips
 from turnout.evals.report.stats.power import Power, smallest_difference
 from turnout.evals.trials.model import Trial
@@ -35,12 +37,36 @@ Named = tuple[str, Sequence[Trial]]
 def comparisons(pairs: Sequence[tuple[Named, Named]]) -> tuple[Comparison, ...]:
     """Compare the first of each pair with the second; those without a common task are left out."""
     level = LEVEL / max(1, len(pairs))
-    found = [compare(arm, reference, level) for arm, reference in pairs]
-    kept = [each for each in found if each is not None]
-    adjusted = holm([each.p for each in kept])
+    found = [(compare(*pair, level), pair) for pair in pairs]
+    kept = [(each, pair) for each, pair in found if each is not None]
+    adjusted = holm([each.p for each, _ in kept])
     return tuple(
-        replace(each, adjusted_p=value) for each, value in zip(kept, adjusted, strict=True)
+        replace(
+            each,
+            adjusted_p=value,
+            adjusted_bounds=_bounds_of(*pair, LEVEL * each.p / value) if value else each.bounds,
+            family=len(kept),
+        )
+        for (each, pair), value in zip(kept, adjusted, strict=True)
     )
+
+
+def _bounds_of(arm: Named, reference: Named, level: float) -> Bounds:
+    """Return the bounds of a difference at another level."""
+    tries = [each for _, each in _common(arm[1], reference[1])]
+    return _bounds([pair for each in tries if (pair := _pair(each, _resolved)) is not None], level)
+
+
+def _bounds(pairs: Sequence[Pair], level: float = LEVEL) -> Bounds:
+    """Return bounds of a difference: those of drawing again, and of the exact test beside them.
+
+    The wider ones count. So an interval never denies what the p-value beside it says of few tasks.
+    """
+    drawn = difference_bounds(pairs, level)
+    exact = flip_bounds([pair.first - pair.second for pair in pairs], level)
+    if exact is None:
+        return drawn
+    return Bounds(min(drawn.low, exact.low), max(drawn.high, exact.high))
 
 
 def compare(arm: Named, reference: Named, level: float = LEVEL) -> Comparison | None:
@@ -56,6 +82,7 @@ def compare(arm: Named, reference: Named, level: float = LEVEL) -> Comparison | 
     test = sign_flips(gaps)
     apart = [name for (name, _), gap in zip(tasks, gaps, strict=True) if gap]
     equal = [pair.first for pair, gap in zip(pairs, gaps, strict=True) if not gap]
+    bounds = _bounds(pairs)
     clusters = len({pair.cluster for pair in pairs}) if by_clusters(pairs) else 0
     return Comparison(
         arm=arm[0],
@@ -66,13 +93,16 @@ def compare(arm: Named, reference: Named, level: float = LEVEL) -> Comparison | 
         only_reference=sum(gap < 0 for gap in gaps),
         neither=sum(share == 0 for share in equal),
         difference=difference(pairs),
-        bounds=difference_bounds(pairs),
+        bounds=bounds,
+        adjusted_bounds=bounds,
+        family=1,
         clusters=clusters,
         p=test.p,
         mid_p=test.mid_p,
         adjusted_p=test.p,
         smallest=smallest_difference(_power(len(tasks), len(apart), level)),
         cost=_ratio(tasks, spent),
+        cost_per_resolved=_per_resolved(tasks),
         steps=_ratio(tasks, lambda trial: float(trial.steps)),
         seconds=_ratio(tasks, lambda trial: trial.seconds),
         discordant=tuple(apart),
@@ -105,6 +135,16 @@ def _ratio(tasks: Sequence[tuple[str, Tries]], measure: Measure) -> Ratio | None
     pairs = [pair for pair in found if pair is not None]
     value = ratio(pairs) if len(pairs) == len(found) else None
     return None if value is None else Ratio(value, ratio_bounds(pairs))
+
+
+def _per_resolved(tasks: Sequence[tuple[str, Tries]]) -> Ratio | None:
+    """Return the ratio of what a resolved task costs; without bounds, as either may resolve few."""
+    costs = [_pair(tries, spent) for _, tries in tasks]
+    known = [pair for pair in costs if pair is not None]
+    solved = [pair for _, tries in tasks if (pair := _pair(tries, _resolved)) is not None]
+    first, second = sum(pair.first for pair in solved), sum(pair.second for pair in solved)
+    whole = ratio(known) if len(known) == len(costs) else None
+    return None if whole is None or not first or not second else Ratio(whole * second / first, None)
 
 
 def _power(tasks: int, apart: int, level: float) -> Power:

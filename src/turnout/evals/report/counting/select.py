@@ -38,8 +38,8 @@ def apart(trials: Iterable[Trial]) -> list[list[Trial]]:
     return [own for _, own in sorted(found.items())]
 
 
-def named(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
-    """Return trials by the name of their arm, in the order of the results.
+def named(trials: Sequence[Trial], order: Sequence[str] = ()) -> dict[str, list[Trial]]:
+    """Return trials by the name of their arm, as in `order`; others in the order of the results.
 
     An arm whose policy or model changed under the same name is another one: its name is followed
     by the start of its digest.
@@ -52,7 +52,9 @@ def named(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
         several = len(digests[trial.arm]) > 1
         name = f"{trial.arm} ({trial.arm_digest[:8]})" if several else trial.arm
         found.setdefault(name, []).append(trial)
-    return found
+    places = {name: place for place, name in enumerate(order)}
+    arms = {name: own[0].arm for name, own in found.items()}
+    return dict(sorted(found.items(), key=lambda each: places.get(arms[each[0]], len(places))))
 
 
 def ordered(groups: dict[str, list[Trial]], wished: str | None) -> dict[str, list[Trial]]:

@@ -17,7 +17,8 @@ from turnout.evals.report.html.plots.spend import spend_plot
 from turnout.evals.report.html.tables import table_html
 from turnout.evals.report.model import Report, Section
 from turnout.evals.report.tables import arm_table, detail_tables
-from turnout.evals.report.words import mode_words, plural, remarks
+from turnout.evals.report.told import told_conditions
+from turnout.evals.report.words import mode_words, remarks, set_words
 
 __all__ = ["report_body", "report_css", "report_html"]
 
@@ -25,8 +26,13 @@ _MOST_PAIRS = 4
 """Comparisons that get a plot of their own."""
 
 
-def report_html(report: Report, title: str = "Evaluation") -> str:
-    """Return a whole page: no script, nothing from the network."""
+def report_html(report: Report, title: str = "") -> str:
+    """Return a whole page: no script, nothing from the network.
+
+    By default its title names the file of tasks, where that is on record.
+    """
+    sets = dict.fromkeys(each.facts.set_name for each in report.sections if each.facts.set_name)
+    title = title or ": ".join(["Evaluation", *([", ".join(sets)] if sets else [])])
     css = f"\n{report_css()}"
     head = element(
         "head",
@@ -64,7 +70,8 @@ def report_body(report: Report, link: RunLink | None = None) -> str:
         join(_section(section, f"s{place}", found)) for place, section in enumerate(report.sections)
     ]
     empty = [element("p", text("There are no trials."))]
-    return element("div", *(sections or empty), class_="report")
+    notes = [element("p", text(note), class_="note") for note in report.notes]
+    return element("div", *notes, *(sections or empty), class_="report")
 
 
 def _nowhere(run_id: RunId) -> None:
@@ -75,11 +82,10 @@ def _section(section: Section, prefix: str, link: RunLink) -> Iterator[Html]:
     anchors = anchors_of(section, prefix)
     heading = f"Tests {section.mode}{', strict' if section.strict else ''}"
     yield element("h2", text(heading))
-    yield element("p", text(mode_words(section)), class_="note")
-    yield element(
-        "ul", *(element("li", text(remark)) for remark in remarks(section)), class_="remarks"
-    )
+    yield element("p", text(f"{set_words(section)}. {mode_words(section)}"), class_="note")
     yield table_html(arm_table(section), anchors, heading)
+    told = [element("li", text(remark)) for remark in remarks(section)]
+    yield element("ul", *told, class_="remarks") if told else Html("")
     yield _facts(section)
     yield element("h3", text("Plots"))
     yield element("div", *map(figure, _plots(section, prefix)), class_="plots")
@@ -109,29 +115,12 @@ def _plots(section: Section, prefix: str) -> Sequence[Plot]:
 
 
 def _facts(section: Section) -> Html:
-    facts = section.facts
-    told = [
-        ("set", f"{plural(section.instances, 'instance')}, {facts.set_digest}"),
-        ("set check", _check(section)),
-        ("Turnout", ", ".join(facts.harness)),
-        ("models", ", ".join(facts.models)),
-        ("environments", str(len(facts.environments)) if facts.environments else ""),
-        ("from", "" if facts.first is None else f"{facts.first:%Y-%m-%d %H:%M %Z}"),
-        ("to", "" if facts.last is None else f"{facts.last:%Y-%m-%d %H:%M %Z}"),
-        *((f"arm {arm.name}", arm.digest[:12]) for arm in section.arms),
-    ]
     return element(
         "dl",
         *(
             element("div", element("dt", text(name)), element("dd", text(value)))
-            for name, value in told
+            for name, value in told_conditions(section)
             if value
         ),
         class_="facts",
     )
-
-
-def _check(section: Section) -> str:
-    if not section.checked:
-        return "not made"
-    return f"{plural(section.checked, 'task')} looked at, {len(section.unfit)} in no rate"

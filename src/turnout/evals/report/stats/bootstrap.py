@@ -64,11 +64,15 @@ def ratio(pairs: Sequence[Pair]) -> float | None:
     return sum(pair.first for pair in pairs) / second if second else None
 
 
-def difference_bounds(pairs: Sequence[Pair]) -> Bounds:
-    """Return bounds of the difference of two shares, each 0 to 1, of `pairs`, which has some."""
+def difference_bounds(pairs: Sequence[Pair], level: float = 0.05) -> Bounds:
+    """Return bounds of the difference of two shares, each 0 to 1, of `pairs`, which has some.
+
+    They fail to hold it in `level` of all cases.
+    """
     if len({pair.first - pair.second for pair in pairs}) == 1:
         return _bounds_of_equals(pairs)
-    return _percentiles(_drawn(pairs, lambda each: (each.first - each.second) / each.count))
+    drawn = _drawn(pairs, lambda each: (each.first - each.second) / each.count)
+    return _percentiles(drawn, level)
 
 
 def mean_bounds(values: Sequence[float]) -> Bounds | None:
@@ -140,6 +144,6 @@ def _grouped(pairs: Sequence[Pair]) -> list[_Totals]:
     ]
 
 
-def _percentiles(values: Sequence[float]) -> Bounds:
-    ordered = sorted(values)
-    return Bounds(ordered[floor(0.025 * len(ordered))], ordered[ceil(0.975 * len(ordered)) - 1])
+def _percentiles(values: Sequence[float], level: float = 0.05) -> Bounds:
+    ordered, side = sorted(values), level / 2
+    return Bounds(ordered[floor(side * len(ordered))], ordered[ceil((1 - side) * len(ordered)) - 1])

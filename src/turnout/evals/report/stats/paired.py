@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-__all__ = ["Significance", "holm", "mcnemar", "sign_flips"]
+__all__ = ["GRAIN", "Significance", "holm", "mcnemar", "sign_flips"]
 
-_GRAIN = 60
+GRAIN = 60
 """Differences are counted in sixtieths of a task, which is exact for up to six tries of each."""
 
 
@@ -31,7 +31,7 @@ def sign_flips(differences: Sequence[float]) -> Significance:
     One difference for each task, -1 to 1: the share of its tries that the first arm resolved,
     less that of the second. Where each arm tried once it is McNemar's exact test.
     """
-    counts = [round(each * _GRAIN) for each in differences if round(each * _GRAIN)]
+    counts = [round(each * GRAIN) for each in differences if round(each * GRAIN)]
     if not counts:
         return Significance(1.0, 1.0)
     unit = gcd(*counts)

@@ -15,7 +15,7 @@ from turnout.evals.evidence.quality import Shown, Wish, evaluation_of
 from turnout.evals.report.html.page import report_css
 from turnout.gateway.evaluations.desk import EvaluationDesk
 from turnout.gateway.evaluations.preview import Preview
-from turnout.web.console.govern.views.evaluations import Results, ResultsFolder
+from turnout.web.console.govern.views.evaluations import ReportBody, Results, ResultsFolder
 from turnout.web.console.sections import Change, Done, Page, Section
 from turnout.web.console.visits import Form, Visit
 
@@ -46,8 +46,7 @@ class ReportView:
     """The report of one file."""
 
     name: str
-    body: str
-    """HTML, all text in it escaped."""
+    body: ReportBody
     tasks: tuple[TaskKind, ...] = get_args(TaskKind)
     modes: tuple[TestsSeen, ...] = get_args(TestsSeen)
 
@@ -74,6 +73,8 @@ class PreviewView:
     """The file that it is of; empty where it is to be taken back."""
     task: str = ""
     mode: str = ""
+    beside: bool = False
+    """Whether it is to be ranked beside what counts already, though that is of other tasks."""
 
 
 def evaluations_section(desk: EvaluationDesk, folder: ResultsFolder, clock: Clock) -> Section:
@@ -130,10 +131,11 @@ class _Pages:
         view = PreviewView(
             preview,
             shown.evaluation,
-            shown.notes,
+            tuple(filter(None, (shown.ranking, *shown.notes))),
             form.text("name"),
             form.text("task"),
             form.text("mode"),
+            form.flag("beside"),
         )
         return Done(visit.page("govern/evaluation_preview.html", view), changed=False)
 
@@ -169,5 +171,6 @@ class _Pages:
             raise UsageError(f"There is no task kind {asked[:100]!r}.")
         mode = next((each for each in get_args(TestsSeen) if each == form.text("mode")), None)
         async with self._making:
-            trials = await asyncio.to_thread(self._folder.trials, name)
-        return evaluation_of(trials, Wish(name, task, mode), self._clock.now())
+            kept = await asyncio.to_thread(self._folder.results, name)
+        wish = Wish(name, task, mode, conditions=kept.conditions, beside=form.flag("beside"))
+        return evaluation_of(kept.trials, wish, self._clock.now())

@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
 from turnout.core.clock import Clock
 from turnout.core.govern.audit import AuditFilter, AuditPage
 from turnout.core.govern.happenings import Happening, HappeningKind
-from turnout.core.govern.moments import moment_of
 from turnout.core.govern.toolwatch import SeenTool
 from turnout.gateway.admin.usage import only_own
 from turnout.web.console.govern.parts import Noticed
+from turnout.web.console.govern.usage import read_moment
+from turnout.web.console.govern.webhooks import webhook_changes, webhook_pages
 from turnout.web.console.sections import Page, Section
 from turnout.web.console.visits import Visit
 
@@ -38,7 +40,16 @@ class EventsView:
     """Those that are shown; empty: every kind."""
     since: str
     key: str
+    wrong: str = ""
+    """What is wrong with `since`: nothing is listed then."""
     choices: tuple[HappeningKind, ...] = get_args(HappeningKind)
+
+    @property
+    def poll(self) -> str:
+        """Where the list is asked for again: as it was, whatever is typed into the form."""
+        said: list[tuple[str, str]] = [("kind", kind) for kind in self.kinds]
+        said += [(name, text) for name, text in (("since", self.since), ("key", self.key)) if text]
+        return f"/events?{urlencode(said)}" if said else "/events"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +79,9 @@ def events_section(noticed: Noticed, clock: Clock) -> Section:
             Page("/events", pages.events),
             Page("/events/tools", pages.tools),
             Page("/events/changes", pages.changes, "admin"),
+            *webhook_pages(noticed.webhooks),
         ),
+        changes=webhook_changes(noticed.webhooks),
     )
 
 
@@ -83,11 +96,13 @@ class _Pages:
         known: tuple[HappeningKind, ...] = get_args(HappeningKind)
         kinds = [kind for kind in known if kind in asked]
         since, key = _query(visit, "since"), _query(visit, "key")
+        errors, own = dict[str, str](), only_own(visit.caller, key or None)
+        first = read_moment("since", since, self._clock.now(), errors)
+        if errors:
+            wrong = EventsView((), kinds, since, key, errors["since"])
+            return visit.page("govern/events.html", wrong, status=400)
         found = await self._noticed.happenings.newest(
-            limit=_MOST,
-            kinds=kinds,
-            key=only_own(visit.caller, key or None),
-            since=moment_of(since, self._clock.now()) if since else None,
+            limit=_MOST, kinds=kinds, key=own, since=first
         )
         template = "govern/events_list.html" if visit.partial else "govern/events.html"
         return visit.page(template, EventsView(found, kinds, since, key))

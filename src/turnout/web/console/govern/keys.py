@@ -1,7 +1,8 @@
 """Keys: made and shown once, limited, changed and revoked."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, time
 from decimal import Decimal
 from typing import Final
@@ -10,16 +11,18 @@ from starlette.responses import Response
 
 from turnout.core.govern.keys import KeyLimits, KeyRecord
 from turnout.core.govern.usage import UsageFigures, UsageQuery
+from turnout.core.json import JsonValue, as_object, ascii_json, read_json
 from turnout.core.money import Micros, usd_to_micros
 from turnout.errors import ConflictError, TurnoutError, UsageError
 from turnout.gateway.admin.callers import admin_required
-from turnout.gateway.keys.desk import KeyDesk
+from turnout.gateway.keys.desk import NAME_RULE, KeyDesk, is_name
 from turnout.gateway.notices.ports import UsageReader
 from turnout.web.console.govern.views.keys import ROLES, KeyLine, RoleChoice, key_line
 from turnout.web.console.sections import Change, Done, Page, Section
 from turnout.web.console.visits import Form, Visit
 
 __all__ = [
+    "FieldChange",
     "KeyFields",
     "KeyView",
     "KeysView",
@@ -45,12 +48,21 @@ class KeyFields:
     name: str = ""
     project: str = "default"
     policies: str = "default"
-    role: str = "member"
+    role: str = "models"
     admin: bool = False
     requests_per_minute: str = ""
     concurrency: str = ""
     spend_per_day: str = ""
     expires: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field of a key that is not as somebody has seen it."""
+
+    field: str
+    before: str
+    after: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +78,15 @@ class KeyView:
     """What keeps it from every model, as far as the settings say."""
     error: str = ""
     mend: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """What is wrong with a field, by its name."""
+    changes: Sequence[FieldChange] = ()
+    """What somebody else has changed since the form was opened."""
+
+    @property
+    def seen(self) -> str:
+        """The key as the form was made from it, for the form to carry."""
+        return _seen(_fields_of(self.line.record))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +97,8 @@ class NewKeyView:
     roles: Sequence[RoleChoice] = ROLES
     error: str = ""
     mend: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """What is wrong with a field, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +161,9 @@ class _Pages:
         try:
             issued = await self._desk.create(_changed(plain, fields))
         except (UsageError, ConflictError) as error:
-            view = NewKeyView(fields, error=error.message, mend=error.mend)
+            view = NewKeyView(
+                fields, error=error.message, mend=error.mend, errors=_errors_of(error)
+            )
             return Done(visit.page("govern/key_new.html", view, status=400), changed=False)
         line = key_line(issued.record, self._desk.now())
         made = MadeKeyView(issued.key, line, await self._doubt(issued.record))
@@ -153,12 +178,32 @@ class _Pages:
         """Change what a key may do."""
         name, fields = visit.path("name"), _fields(visit.form)
         before = await self._desk.get(name)
+        seen = visit.form.text("seen")
+
+        def change(record: KeyRecord) -> KeyRecord:
+            wanted, stands = _changed(record, fields), record.revoked_at is None
+            if wanted != record and stands and _seen(_fields_of(record)) != seen:
+                raise _ChangedError(record)
+            return wanted
+
         try:
-            after = await self._desk.update(name, lambda record: _changed(record, fields))
+            after = await self._desk.update(name, change)
+        except _ChangedError as error:
+            view = await self._conflict(error.record, fields, seen)
+            return Done(visit.page("govern/key.html", view, status=409), changed=False)
         except UsageError as error:
             view = await self._view(before, fields, error)
             return Done(visit.page("govern/key.html", view, status=400), changed=False)
         return Done(visit.go(f"/keys/{name}"), name, _detail(after), changed=after != before)
+
+    async def _conflict(self, record: KeyRecord, fields: KeyFields, seen: str) -> KeyView:
+        """Return the form as it was sent, to be sent once more, and what it would undo."""
+        error = ConflictError(
+            "Somebody else has changed this key since you opened the form. Nothing was saved.",
+            mend="Look at what is different by now. Save once more to put yours in its place.",
+        )
+        view = await self._view(record, fields, error)
+        return replace(view, changes=_differing(seen, _fields_of(record)))
 
     async def revoke(self, visit: Visit) -> Done:
         """Shut a key for good."""
@@ -179,12 +224,58 @@ class _Pages:
         line = key_line(record, self._desk.now())
         doubt = "" if line.state == "revoked" else await self._doubt(record)
         said = ("", "") if error is None else (error.message, error.mend)
-        return KeyView(line, fields, await self._today(record.name), ROLES, doubt, *said)
+        view = KeyView(line, fields, await self._today(record.name), ROLES, doubt, *said)
+        return replace(view, errors=_errors_of(error))
 
     async def _today(self, name: str) -> UsageFigures:
         midnight = self._desk.now().replace(hour=0, minute=0, second=0, microsecond=0)
-        query = UsageQuery(by=("key",), since=midnight, key=name, limit=1)
+        query = UsageQuery(by=("key",), since=midnight, key=name, limit=1, durations=False)
         return (await self._usage.usage(query)).total
+
+
+class _WrongFieldsError(UsageError):
+    """Some fields of the form are wrong."""
+
+    def __init__(self, errors: Mapping[str, str]) -> None:
+        super().__init__("Nothing was saved: some fields are wrong.", mend="They say how.")
+        self.errors = errors
+
+
+class _ChangedError(Exception):
+    """A key is not as the form was made from it."""
+
+    def __init__(self, record: KeyRecord) -> None:
+        super().__init__(record.name)
+        self.record = record
+
+
+def _seen(fields: KeyFields) -> str:
+    """Return fields as a form carries what it was made from."""
+    return ascii_json(asdict(fields))
+
+
+def _differing(seen: str, now: KeyFields) -> list[FieldChange]:
+    """Return what is not as somebody has seen it; nothing where that cannot be told."""
+    try:
+        before = as_object(read_json(seen))
+    except ValueError:
+        return []
+    return [
+        FieldChange(name.replace("_", " "), _said(before.get(name)), _said(value))
+        for name, value in asdict(now).items()
+        if before.get(name) != value
+    ]
+
+
+def _said(value: JsonValue) -> str:
+    """Return what a field says, for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value.replace("\n", ", ") if isinstance(value, str) and value else "none"
+
+
+def _errors_of(error: TurnoutError | None) -> Mapping[str, str]:
+    return error.errors if isinstance(error, _WrongFieldsError) else {}
 
 
 def _fields(form: Form) -> KeyFields:
@@ -218,48 +309,59 @@ def _fields_of(record: KeyRecord) -> KeyFields:
 
 
 def _changed(record: KeyRecord, fields: KeyFields) -> KeyRecord:
-    """Return a record as the fields have it; `UsageError` where one of them is wrong."""
+    """Return a record as the fields have it; `_WrongFieldsError` names all that are wrong."""
+    errors: dict[str, str] = {}
     role = next((each.role for each in ROLES if each.role == fields.role), None)
     if role is None:
-        raise UsageError(f"There is no role {fields.role[:100]!r}.")
+        errors["role"] = "Choose one of these roles."
+    policies = tuple(dict.fromkeys(fields.policies.replace(",", " ").split()))
+    if not policies:
+        errors["policies"] = "A key has at least one policy."
+    for name, said in (("name", fields.name or record.name), ("project", fields.project)):
+        if not is_name(said):
+            errors[name] = NAME_RULE
+    limits = KeyLimits(
+        _count(fields.requests_per_minute, "requests_per_minute", errors),
+        _count(fields.concurrency, "concurrency", errors),
+        _amount(fields.spend_per_day, errors),
+    )
+    expires_at = _expiry(fields.expires, record.expires_at, errors)
+    if role is None or errors:
+        raise _WrongFieldsError(errors)
     return replace(
         record,
         project=fields.project,
-        policies=tuple(dict.fromkeys(fields.policies.replace(",", " ").split())),
+        policies=policies,
         role=role,
         admin=fields.admin,
-        limits=KeyLimits(
-            _count(fields.requests_per_minute, "Requests a minute"),
-            _count(fields.concurrency, "Requests at once"),
-            _amount(fields.spend_per_day),
-        ),
-        expires_at=_expiry(fields.expires, record.expires_at),
+        limits=limits,
+        expires_at=expires_at,
     )
 
 
-def _count(text: str, what: str) -> int | None:
+def _count(text: str, name: str, errors: dict[str, str]) -> int | None:
     if not text:
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER):
-        raise UsageError(f"{what} is a whole number.", mend="Leave it empty for no limit.")
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER and int(text)):
+        errors[name] = "This must be a whole number above 0, or empty for no limit."
+        return None
     return int(text)
 
 
-def _amount(text: str) -> Micros | None:
+def _amount(text: str, errors: dict[str, str]) -> Micros | None:
     if not text:
         return None
-    try:
-        if len(text) > _LONGEST_NUMBER:
-            raise ArithmeticError
-        return usd_to_micros(text)
-    except (ArithmeticError, ValueError) as error:
-        raise UsageError(
-            "Spend a day is an amount in US dollars, such as 2.50.",
-            mend="Leave it empty for no limit.",
-        ) from error
+    with suppress(ValueError):
+        amount = usd_to_micros(text)
+        if amount > 0:
+            return amount
+    errors["spend_per_day"] = (
+        "This must be an amount in US dollars above 0, such as 2.50, or empty for no limit."
+    )
+    return None
 
 
-def _expiry(text: str, before: datetime | None) -> datetime | None:
+def _expiry(text: str, before: datetime | None, errors: dict[str, str]) -> datetime | None:
     """Return the end of a day, UTC; a day that was not changed keeps its own hour."""
     if not text:
         return None
@@ -267,8 +369,9 @@ def _expiry(text: str, before: datetime | None) -> datetime | None:
         return before
     try:
         day = datetime.strptime(text, "%Y-%m-%d").date()
-    except ValueError as error:
-        raise UsageError("Expiry is a date, such as 2027-01-31.") from error
+    except ValueError:
+        errors["expires"] = "This must be a date, such as 2027-01-31, or empty."
+        return None
     return datetime.combine(day, time.max, UTC).replace(microsecond=0)
 
 

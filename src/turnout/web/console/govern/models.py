@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -81,4 +82,6 @@ class _Pages:
         before = self._known.probes.standings().get(wanted)
         runs = before is not None and before.state == "running"
         self._known.probes.start(wanted, by=visit.caller.key)
-        return Done(visit.go("/models"), wanted, changed=not runs)
+        shown = f"/models/of?{urlencode({'id': wanted})}"
+        back = shown if visit.form.text("back") == "deployment" else "/models"
+        return Done(visit.go(back), wanted, changed=not runs)

@@ -1,6 +1,6 @@
 """What the pages of governance work with; `wiring` hands in what satisfies it."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -14,12 +14,20 @@ from turnout.core.receipts import Decision, Receipt
 from turnout.gateway.admin.audit import AuditBook
 from turnout.gateway.evaluations.desk import EvaluationDesk
 from turnout.gateway.evidence import ProbeResult
-from turnout.gateway.exchange import Caller, Completion, InferenceRequest
+from turnout.gateway.exchange import (
+    Caller,
+    Completion,
+    InferenceRequest,
+    StreamDelta,
+    StreamEnd,
+)
 from turnout.gateway.keys.desk import KeyDesk
 from turnout.gateway.measure.probing import ProbeDesk
+from turnout.gateway.notices.desk import WebhookDesk
 from turnout.gateway.notices.ports import HappeningsReader, ToolsReader, UsageReader
 from turnout.gateway.policy.desk import PolicyDesk
 from turnout.web.console.govern.views.models import ModelsSeen
+from turnout.web.runs.streams import Streams
 
 __all__ = ["ConnectionsKnown", "GovernParts", "Models", "ModelsKnown", "Noticed"]
 
@@ -31,6 +39,12 @@ class Models(Protocol):
         self, caller: Caller, request: InferenceRequest, request_id: RequestId
     ) -> Completion:
         """Serve a request whole; `GatewayError` or `UpstreamError` where it was not."""
+        ...
+
+    def stream(
+        self, caller: Caller, request: InferenceRequest, request_id: RequestId
+    ) -> AsyncGenerator[StreamDelta | StreamEnd, None]:
+        """Serve it piece by piece; closing it ends the request as cancelled."""
         ...
 
     async def explain(
@@ -76,6 +90,7 @@ class Noticed:
     tools: ToolsReader
     happenings: HappeningsReader
     audit: AuditBook
+    webhooks: WebhookDesk
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,5 +108,7 @@ class GovernParts:
     results: Path
     """Folder with the results of evaluations."""
     clock: Clock
+    streams: Streams
+    """Those of the process, which end when it stops."""
     doubt: Callable[[KeyRecord], Awaitable[str]]
     """Says why the cap on spend of a key keeps it from every model; empty where it does not."""

@@ -1,6 +1,7 @@
 """Policies: read, changed, compared, brought back, and taken from a dry run to enforcement."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from starlette.responses import Response
@@ -15,12 +16,14 @@ from turnout.gateway.policy.report import report_on
 from turnout.web.console.govern.drafts import (
     LONGEST_NOTE,
     CheckView,
+    ConflictView,
     EditView,
     edited_of,
     number_of,
     read_draft,
     refused,
 )
+from turnout.web.console.govern.lines import line_of
 from turnout.web.console.govern.views.charts import Chart
 from turnout.web.console.govern.views.policies import (
     DiffView,
@@ -200,7 +203,7 @@ class _Pages:
         if not may_see(visit.caller, edited.name, await self._desk.default()):
             raise NotFoundError(f"There is no policy {edited.name!r} of this key.")
         checked = replace(edited, check=await self._checked(edited))
-        template = "govern/policy_check.html" if visit.partial else "govern/policy_edit.html"
+        template = "govern/policy_checked.html" if visit.partial else "govern/policy_edit.html"
         view = checked.check if visit.partial else checked
         return Done(visit.page(template, view), changed=False)
 
@@ -237,23 +240,38 @@ class _Pages:
 
     async def _put(self, visit: Visit, edited: EditView) -> Done:
         try:
-            draft = read_draft(edited.text, edited.name)
+            draft = await read_draft(edited.text, edited.name)
             (outcome,) = await self._desk.apply([draft], _signed(visit, edited.note))
         except (ConfigError, ConflictError) as error:
-            failed = replace(edited, check=refused(error))
-            status = 409 if isinstance(error, ConflictError) else 400
+            failed, status = replace(edited, check=refused(error, edited.text)), 400
+            if isinstance(error, ConflictError):
+                failed, status = await self._conflicting(failed), 409
             return Done(visit.page("govern/policy_edit.html", failed, status=status), changed=False)
         detail = {"revision": str(outcome.revision.policy.revision)}
         answer = visit.go(f"/policies/{draft.name}")
         return Done(answer, draft.name, detail, changed=outcome.changed)
 
+    async def _conflicting(self, edited: EditView) -> EditView:
+        """Return the editor with what somebody else has saved meanwhile, and the way on."""
+        draft = await read_draft(edited.text, edited.name)
+        newest, theirs = await self._desk.newest_of(draft.name), None
+        if newest is None:
+            return edited
+        with suppress(NotFoundError):
+            theirs = diff_view(await self._desk.since(draft.name, edited.expected))
+        mine = diff_view(await self._desk.compare(draft))
+        # The check would say no more than that it was not saved.
+        unasked = CheckView(asked=False)
+        return replace(edited, check=unasked, conflict=ConflictView(newest, theirs, mine))
+
     async def _checked(self, edited: EditView) -> CheckView:
         try:
-            draft = read_draft(edited.text, edited.name)
+            draft = await read_draft(edited.text, edited.name)
             found = self._desk.check(draft)
         except ConfigError as error:
-            return refused(error)
-        return CheckView(found, diff_view(await self._desk.compare(draft)))
+            return refused(error, edited.text)
+        places = {each.field: line_of(edited.text, each.field) for each in found}
+        return CheckView(found, diff_view(await self._desk.compare(draft)), places=places)
 
     async def _report(self, name: str) -> ReportView:
         return report_view(
@@ -269,6 +287,6 @@ class _Pages:
 
 
 def _signed(visit: Visit, note: str) -> Signature:
-    return Signature(
-        visit.caller.key, note.strip()[:LONGEST_NOTE], number_of(visit.form.text("expected"))
-    )
+    # A draft that goes on top of what somebody else has saved names that revision on its button.
+    expected = visit.form.text("over") or visit.form.text("expected")
+    return Signature(visit.caller.key, note.strip()[:LONGEST_NOTE], number_of(expected))

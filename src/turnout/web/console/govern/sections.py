@@ -8,8 +8,8 @@ from turnout.web.console.govern.events import events_section
 from turnout.web.console.govern.keys import keys_section
 from turnout.web.console.govern.models import models_section
 from turnout.web.console.govern.parts import GovernParts
-from turnout.web.console.govern.playground import playground_section
 from turnout.web.console.govern.policies import policies_section
+from turnout.web.console.govern.trying.playground import playground_section
 from turnout.web.console.govern.usage import usage_section
 from turnout.web.console.govern.views.evaluations import ResultsFolder
 from turnout.web.console.sections import Section
@@ -30,5 +30,5 @@ def govern_sections(parts: GovernParts) -> Sequence[Section]:
         evaluations_section(parts.evaluations, ResultsFolder(parts.results), clock),
     ]
     if parts.engine is not None:
-        sections.insert(2, playground_section(parts.engine, parts.policies))
+        sections.insert(2, playground_section(parts.engine, parts.policies, parts.streams))
     return sections

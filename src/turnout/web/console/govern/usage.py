@@ -1,7 +1,8 @@
 """What model calls used: totals, groups, and how they went over time."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, get_args
 
@@ -36,7 +37,9 @@ from turnout.web.console.visits import Visit
 
 __all__ = [
     "UsageFields",
+    "UsageFound",
     "UsageView",
+    "read_moment",
     "usage_section",
 ]
 
@@ -64,6 +67,22 @@ class UsageView:
     """All that the page shows."""
 
     fields: UsageFields
+    errors: Mapping[str, str]
+    """What is wrong with a field, by its name: nothing is counted then."""
+    found: "UsageFound | None" = None
+    """None where something is wrong."""
+    titles: Mapping[UsageGroup, str] = field(default_factory=lambda: dict(GROUP_TITLES))
+    choices: tuple[UsageGroup, ...] = get_args(UsageGroup)
+
+    def error(self, name: str) -> str:
+        """Return what is wrong with a field; empty where nothing is."""
+        return self.errors.get(name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class UsageFound:
+    """What was counted."""
+
     by: tuple[UsageGroup, ...]
     """What the table is grouped by: sessions are told apart by key."""
     tiles: Sequence[Tile]
@@ -74,8 +93,6 @@ class UsageView:
     left_out: int
     """What is too much for the chart of spend: the cheapest groups of a day."""
     capped: Sequence[Happening]
-    titles: dict[UsageGroup, str]
-    choices: tuple[UsageGroup, ...] = get_args(UsageGroup)
 
 
 def usage_section(usage: UsageReader, happenings: HappeningsReader, clock: Clock) -> Section:
@@ -92,14 +109,23 @@ class _Pages:
 
     async def show(self, visit: Visit) -> Response:
         """Show what is asked for, by default the sessions of the last 30 days."""
-        fields = _fields(visit)
-        query = self._query(visit, fields)
-        report = await self._usage.usage(query)
-        over_time = replace(query, by=_over_time(fields.by, query.key), limit=MOST_ROWS)
-        split = await self._usage.usage(over_time)
-        daily = await self._usage.usage(replace(query, by=("day",), limit=MOST_ROWS))
-        shown = UsageView(
-            fields=fields,
+        fields, errors = _fields(visit), dict[str, str]()
+        query = self._query(visit, fields, errors)
+        if errors:
+            return visit.page("govern/usage.html", UsageView(fields, errors), status=400)
+        found = await self._found(fields, query)
+        return visit.page("govern/usage.html", UsageView(fields, errors, found))
+
+    async def _found(self, fields: UsageFields, query: UsageQuery) -> UsageFound:
+        sums = replace(query, limit=MOST_ROWS, durations=False)
+        over_time = replace(sums, by=_over_time(fields.by, query.key))
+        report, split, daily, capped = await asyncio.gather(
+            self._usage.usage(query),
+            self._usage.usage(over_time),
+            self._usage.usage(replace(sums, by=("day",))),
+            self._capped(query),
+        )
+        return UsageFound(
             by=query.by,
             tiles=tiles(report),
             lines=group_lines(report),
@@ -107,17 +133,18 @@ class _Pages:
             spend=spend_chart(over_time, split),
             requests=requests_chart(query, daily),
             left_out=max(0, split.groups - len(split.rows)),
-            capped=await self._capped(query),
-            titles=dict(GROUP_TITLES),
+            capped=capped,
         )
-        return visit.page("govern/usage.html", shown)
 
-    def _query(self, visit: Visit, fields: UsageFields) -> UsageQuery:
+    def _query(self, visit: Visit, fields: UsageFields, errors: dict[str, str]) -> UsageQuery:
+        """Return what is counted; what of the form cannot be read is put among the `errors`."""
+        if len(fields.by) > MOST_GROUPS:
+            errors["by"] = f"Tick {MOST_GROUPS} at most."
         now, key = self._clock.now(), only_own(visit.caller, fields.key or None)
         return UsageQuery(
             by=groups_of(fields.by, key=key),
-            since=_moment(fields.since, now),
-            until=_moment(fields.until, now),
+            since=read_moment("since", fields.since, now, errors),
+            until=read_moment("until", fields.until, now, errors),
             session=SessionId(fields.session) if fields.session else None,
             key=key,
             project=fields.project or None,
@@ -139,8 +166,6 @@ def _fields(visit: Visit) -> UsageFields:
     asked = visit.request.query_params.getlist("by")
     known: tuple[UsageGroup, ...] = get_args(UsageGroup)
     by = tuple(name for word in dict.fromkeys(asked) for name in known if name == word)
-    if len(by) > MOST_GROUPS:
-        raise UsageError(f"Usage is grouped by {MOST_GROUPS} things at most.")
     return UsageFields(
         by=by or ("session",),
         since=visit.query("since", _SINCE).strip()[:_LONGEST],
@@ -157,5 +182,10 @@ def _over_time(asked: tuple[UsageGroup, ...], key: str | None) -> tuple[UsageGro
     return ("day", *groups_of((first,), key=key))
 
 
-def _moment(text: str, now: datetime) -> datetime | None:
-    return moment_of(text, now) if text else None
+def read_moment(name: str, text: str, now: datetime, errors: dict[str, str]) -> datetime | None:
+    """Return the moment that a field of a form says; None: it is empty, or among the `errors`."""
+    try:
+        return moment_of(text, now) if text else None
+    except UsageError as error:
+        errors[name] = f"{error.message} {error.mend}"
+        return None

@@ -1,33 +1,65 @@
 """What is done from the pages of runs; each does what the API's operation of its name does."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import get_args
 
 from pydantic import ValidationError
 from starlette.responses import Response
 
 from turnout.core.ids import RunId
+from turnout.core.service.figures import RunFigures
 from turnout.core.service.orders import OrderedRun, Publish
 from turnout.errors import GatewayError, UsageError
 from turnout.gateway.config.tables import plain_words
 from turnout.runs.trajectory import TrajectoryFormat
 from turnout.runs.trajectory.documents import trajectory_json
+from turnout.web.console.runs.listing import list_again
 from turnout.web.console.runs.parts import RunPages, scope_of
 from turnout.web.console.sections import Done
-from turnout.web.console.visits import Visit
+from turnout.web.console.visits import Visit, in_project
 from turnout.web.runs.intake import conflicts_as, publish, take_again
 from turnout.web.runs.routes import DecisionIn
 
-__all__ = ["approve", "cancel", "publish_diff", "reject", "retry", "take_patch", "take_trajectory"]
+__all__ = [
+    "CancelView",
+    "approve",
+    "ask_cancel",
+    "cancel",
+    "publish_diff",
+    "reject",
+    "retry",
+    "take_patch",
+    "take_trajectory",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CancelView:
+    """A run that somebody is about to stop."""
+
+    run: OrderedRun
+    figures: RunFigures
+    back: str
+    """The list that it was chosen from, as it was filtered; empty: its own page."""
 
 
 async def cancel(pages: RunPages, visit: Visit) -> Done:
     """Stop a run after the step under way; one that has ended stays as it is."""
     run = await _run(pages, visit)
     changed = run.state != "ended" and not run.cancel_asked
-    await pages.runs.desk.cancel(visit.project, run.run_id)
-    path = "/runs" if visit.form.text("back") == "list" else f"/runs/{run.run_id}"
+    await pages.runs.desk.cancel(visit.project, run.run_id, visit.caller.key)
+    back = list_again(visit.form.text("back"))
+    path = f"{back}#row-{run.run_id}" if back else f"/runs/{run.run_id}"
     return Done(_to(visit, path), run.run_id, changed=changed)
+
+
+async def ask_cancel(pages: RunPages, visit: Visit) -> Response:
+    """Ask whether a run is meant to be stopped: hours of work may hang on it."""
+    run = await _run(pages, visit)
+    figures = (await pages.figures([run])).get(run.run_id, RunFigures())
+    view = CancelView(run, figures, list_again(visit.query("back")))
+    return visit.page("runs/cancel.html", view)
 
 
 async def retry(pages: RunPages, visit: Visit) -> Done:
@@ -35,8 +67,8 @@ async def retry(pages: RunPages, visit: Visit) -> Done:
     run_id = RunId(visit.path("run_id"))
     once = visit.form.text("once") or None
     submitted = await take_again(pages.runs, scope_of(visit), run_id, once)
-    path = f"/runs/{submitted.run.run_id}"
-    return Done(_to(visit, path), run_id, changed=submitted.created)
+    made = submitted.run.run_id
+    return Done(_to(visit, f"/runs/{made}"), run_id, {"run": made}, changed=submitted.created)
 
 
 async def approve(pages: RunPages, visit: Visit) -> Done:
@@ -94,16 +126,23 @@ _WAYS: tuple[Publish, ...] = get_args(Publish)
 
 
 async def _decide(pages: RunPages, visit: Visit, *, allowed: bool) -> Done:
-    call_id, note = visit.form.text("call_id") or None, visit.form.text("note")
+    call_id, note = visit.form.text("call_id"), visit.form.text("note")
+    if not call_id:
+        # Whichever waits by now may be another than was looked at.
+        raise UsageError("The form names no call.", mend="Decide on the page of the run.")
     try:
         said = DecisionIn(call_id=call_id, note=note)
     except ValidationError as error:
         (first, *_) = error.errors()
         raise UsageError(f"The comment {plain_words(first)}.") from error
-    answer, run_id = said.answer(visit.caller.key, allowed=allowed), RunId(visit.path("run_id"))
+    answer, run = said.answer(visit.caller.key, allowed=allowed), await _run(pages, visit)
     with conflicts_as("not_waiting"):
-        await pages.runs.desk.decide(visit.project, run_id, answer)
-    return Done(_to(visit, f"/runs/{run_id}"), run_id, {"call_id": call_id or ""})
+        await pages.runs.desk.decide(visit.project, run.run_id, answer)
+    waits = run.waits_for
+    tool = {"tool": waits.call.name} if waits is not None and waits.call.id == call_id else {}
+    # The place on the page lets a keyboard go on there, and not from the menu.
+    back = _to(visit, f"/runs/{run.run_id}#top")
+    return Done(back, run.run_id, {"call_id": call_id, **tool})
 
 
 async def _run(pages: RunPages, visit: Visit) -> OrderedRun:
@@ -112,5 +151,4 @@ async def _run(pages: RunPages, visit: Visit) -> OrderedRun:
 
 def _to(visit: Visit, path: str) -> Response:
     """Return the way to another page of the same project."""
-    elsewhere = visit.project != visit.caller.project
-    return visit.go(f"{path}?project={visit.project}" if elsewhere else path)
+    return visit.go(in_project(path, visit.project, visit.caller.project))

@@ -69,7 +69,7 @@ def detail_of(entry: Entry, receipt: Receipt | None = None) -> Detail:
     event = entry.event
     parts = tuple(part for part in _parts(event) if part.text)
     if isinstance(event, ModelCallDone):
-        facts = tuple(_routing(event))
+        facts = tuple(_routing(event, receipt))
         chosen = event.routing.deployment
         return Detail(entry.run_id, entry, parts, facts, receipt, chosen)
     return Detail(entry.run_id, entry, parts, tuple(_facts(event)))
@@ -159,12 +159,14 @@ def _report(report: TestReport) -> Iterable[Part]:
     ]
 
 
-def _routing(done: ModelCallDone) -> Iterator[tuple[str, str]]:
+def _routing(done: ModelCallDone, receipt: Receipt | None) -> Iterator[tuple[str, str]]:
     routing = done.routing
     yield "Why this model", routing.reason
     yield "Model", f"{routing.model} at {routing.provider} ({routing.deployment})"
     yield "Objective", f"{routing.objective}; task {routing.task} ({routing.task_source})"
-    yield "Policy revision", str(routing.policy_revision)
+    revision = routing.policy_revision
+    number = f"revision {revision}" if revision else "as the configuration file has it"
+    yield "Policy", f"{receipt.policy}, {number}" if receipt and receipt.policy else number
     yield "Ended by", done.finish_reason
     yield "Request", done.request_id
     if routing.connection_calls:

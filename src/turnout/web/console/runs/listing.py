@@ -5,23 +5,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, get_args
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import Response
 
 from turnout.core.ids import RunId
-from turnout.core.runs import Outcome, RunState
+from turnout.core.runs import Outcome, RunState, VerdictName
 from turnout.core.service.figures import RunFigures
 from turnout.core.service.orders import OrderedRun, RunFilter
 from turnout.errors import UsageError
 from turnout.web.console.runs.parts import RunPages
 from turnout.web.console.visits import Visit
 
-__all__ = ["RunLine", "RunList", "Wanted", "show_list"]
+__all__ = ["RunLine", "RunList", "Wanted", "list_again", "show_list"]
 
 _STATES: Final[tuple[RunState, ...]] = get_args(RunState)
 _OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+_VERDICTS: Final[tuple[VerdictName, ...]] = get_args(VerdictName)
 
+_NAMES: Final = frozenset({"state", "outcome", "verdict", "repo", "label", "words", "cursor"})
+"""What a list is asked for by."""
 _LIMIT: Final = 50
 _LONGEST: Final = 2_000
 _MOST: Final = 2**53
@@ -35,6 +38,7 @@ class Wanted:
 
     state: str = ""
     outcome: str = ""
+    verdict: str = ""
     repo: str = ""
     label: str = ""
     words: str = ""
@@ -43,13 +47,15 @@ class Wanted:
     @property
     def any(self) -> bool:
         """Whether something is left out."""
-        return bool(self.state or self.outcome or self.repo or self.label or self.words)
+        said = (self.state, self.outcome, self.verdict, self.repo, self.label, self.words)
+        return any(said)
 
     def query(self, *, cursor: int | None) -> str:
         """Return the address of the list from before a run, without what is empty."""
         said = {
             "state": self.state,
             "outcome": self.outcome,
+            "verdict": self.verdict,
             "repo": self.repo,
             "label": self.label,
             "words": self.words,
@@ -59,14 +65,17 @@ class Wanted:
         return f"/runs?{asked}" if asked else "/runs"
 
     def filter(self) -> RunFilter:
-        """Return it as the service takes it; `UsageError` for a state or outcome of none."""
+        """Return it as the service takes it; `UsageError` for a state or end of none."""
         states = tuple(state for state in _STATES if state == self.state)
         outcomes = [outcome for outcome in _OUTCOMES if outcome == self.outcome]
-        if bool(states) != bool(self.state) or bool(outcomes) != bool(self.outcome):
+        verdicts = [verdict for verdict in _VERDICTS if verdict == self.verdict]
+        asked = (self.state, states), (self.outcome, outcomes), (self.verdict, verdicts)
+        if any(bool(said) != bool(found) for said, found in asked):
             raise UsageError("No run is ever in that state.", mend="Choose one from the list.")
         return RunFilter(
             states,
             outcomes[0] if outcomes else None,
+            verdicts[0] if verdicts else None,
             self.label or None,
             self.repo or None,
             self.words,
@@ -103,12 +112,27 @@ class RunList:
     """Of what is shown: while it is the same, nothing is sent again."""
     states: Sequence[str] = _STATES
     outcomes: Sequence[str] = _OUTCOMES
+    verdicts: Sequence[str] = _VERDICTS
+
+    @property
+    def cancel(self) -> str:
+        """What is added to the way to a run's cancellation, so that it leads back here."""
+        return urlencode({"back": self.wanted.query(cursor=self.wanted.cursor)})
 
     @property
     def poll(self) -> str:
         """Where the list is asked for again."""
         address = self.wanted.query(cursor=self.wanted.cursor)
         return f"{address}{'&' if '?' in address else '?'}{urlencode({'seen': self.mark})}"
+
+
+def list_again(address: str) -> str:
+    """Return the address of a list that a page has sent along; empty where it is none of ours."""
+    path, _, asked = address.partition("?")
+    if path != "/runs":
+        return ""
+    kept = [(name, said) for name, said in parse_qsl(asked[:_LONGEST]) if name in _NAMES]
+    return f"/runs?{urlencode(kept)}" if kept else "/runs"
 
 
 async def show_list(pages: RunPages, visit: Visit) -> Response:
@@ -129,11 +153,13 @@ async def show_list(pages: RunPages, visit: Visit) -> Response:
 
 
 def _wanted(visit: Visit) -> Wanted:
-    said = {name: visit.query(name).strip() for name in ("state", "outcome", "repo", "label")}
-    words, cursor = visit.query("words").strip(), visit.query("cursor")
-    if any(len(value) > _LONGEST for value in (*said.values(), words)):
+    names = ("state", "outcome", "verdict", "repo", "label", "words")
+    said = {name: visit.query(name).strip() for name in names}
+    cursor = visit.query("cursor")
+    if any(len(value) > _LONGEST for value in said.values()):
         raise UsageError(f"What is searched for is longer than {_LONGEST} characters.")
-    wanted = Wanted(said["state"], said["outcome"], said["repo"], said["label"], words)
+    state, outcome, verdict, repo, label, words = said.values()
+    wanted = Wanted(state, outcome, verdict, repo, label, words)
     if not cursor:
         return wanted
     if not cursor.isdecimal() or not cursor.isascii() or not 0 < int(cursor[:20]) <= _MOST:

@@ -1,9 +1,9 @@
 """The form of a new run, which takes what `POST /runs` takes."""
 
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -19,7 +19,7 @@ from turnout.web.console.visits import Form, Visit
 from turnout.web.runs.intake import take
 from turnout.web.runs.orders import RunIn
 
-__all__ = ["OrderForm", "order", "show_form"]
+__all__ = ["LABELS", "OrderForm", "order", "show_form"]
 
 _TEXTS: Final = ("task", "diff", "head", "base", "surface", "policy", "test_command", "publish")
 _OTHERS: Final = ("kind", "repo", "requirements", "labels", "notify", "priority")
@@ -31,6 +31,32 @@ _PARTS: Final[Mapping[str, str]] = {
     "limits.max_spend_micros": "max_spend",
 }
 """Fields of the form that are called otherwise in the API."""
+LABELS: Final[Mapping[str, str]] = {
+    "task": "Task",
+    "repo": "Repository",
+    "base": "Base",
+    "kind": "Kind",
+    "test_command": "Test command",
+    "requirements": "Requirements of the tests",
+    "surface": "Tools",
+    "policy": "Policy",
+    "max_steps": "Steps at most",
+    "max_minutes": "Minutes at most",
+    "max_spend": "US dollars at most",
+    "priority": "Priority",
+    "labels": "Labels",
+    "notify": "Address to tell",
+    "publish": "What becomes of the diff",
+    "head": "Head",
+    "diff": "Diff",
+}
+"""What each field is called on the page, in its order."""
+_UNITS: Final[Mapping[str, str]] = {
+    "max_minutes": "This must be a number of minutes: more than 0, at most 10,080.",
+    "max_spend": "This must be an amount in US dollars: more than 0, at most 1,000,000,000.",
+}
+"""What is said of fields that the API takes in another unit."""
+_WIRE: Final = re.compile(r"`([a-z_]+)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +68,12 @@ class OrderForm:
     """Those that are known by a name."""
     servers: Sequence[str]
     """Of which any repository may be named by its address."""
-    pushes: bool
-    """Whether branches are pushed to any of them."""
+    pushes: Sequence[str]
+    """Those that branches are pushed to."""
+    policies: Sequence[str]
+    """Those that the key may choose, its own first."""
+    notifies: bool
+    """Whether an address is told of runs at all."""
     once: str
     """Stands for this one order, however often it is sent."""
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -57,6 +87,11 @@ class OrderForm:
     def error(self, name: str) -> str:
         """Return what is wrong with a field; empty where nothing is."""
         return self.errors.get(name, "")
+
+    @property
+    def wrong(self) -> Sequence[tuple[str, str, str]]:
+        """The fields that are wrong, in the order of the page: name, label and what is wrong."""
+        return [(name, LABELS[name], self.errors[name]) for name in LABELS if name in self.errors]
 
 
 class _WrongFieldsError(Exception):
@@ -72,7 +107,7 @@ async def show_form(pages: RunPages, visit: Visit) -> Response:
     values = {name: visit.query(name) for name in _FIELDS}
     values["base"] = values["base"] or "HEAD"
     values["kind"] = values["kind"] or "change"
-    return visit.page("runs/new.html", _form(pages, values, secrets.token_hex(16)))
+    return visit.page("runs/new.html", _form(pages, visit, values, secrets.token_hex(16)))
 
 
 async def order(pages: RunPages, visit: Visit) -> Done:
@@ -83,7 +118,7 @@ async def order(pages: RunPages, visit: Visit) -> Done:
     try:
         submitted = await take(pages.runs, scope_of(visit), _read(form), once)
     except _WrongFieldsError as error:
-        view = _form(pages, values, once, errors=error.errors)
+        view = _form(pages, visit, values, once, errors=error.errors)
         return Done(visit.page("runs/new.html", view, status=400), changed=False)
     except TurnoutError as error:
         return Done(_refused(pages, visit, values, error), changed=False)
@@ -96,16 +131,17 @@ def _refused(
     pages: RunPages, visit: Visit, values: Mapping[str, str], error: TurnoutError
 ) -> Response:
     """Show the form again with what the service has against it, to be sent as another order."""
-    failure, said = failure_of(error), str(error)
+    failure, said = failure_of(error), _in_words(str(error))
     param = error.param if isinstance(error, GatewayError) else None
     name = _PARTS.get(param or "", param or "")
     errors, failed = ({name: said}, "") if name in _FIELDS else ({}, said)
-    view = _form(pages, values, secrets.token_hex(16), errors=errors, failed=failed)
+    view = _form(pages, visit, values, secrets.token_hex(16), errors=errors, failed=failed)
     return visit.page("runs/new.html", view, status=failure.status)
 
 
 def _form(
     pages: RunPages,
+    visit: Visit,
     values: Mapping[str, str],
     once: str,
     *,
@@ -117,7 +153,9 @@ def _form(
         values=values,
         repositories=sorted(book.named),
         servers=book.servers,
-        pushes=any(map(book.may_push, book.named)),
+        pushes=sorted(filter(book.may_push, book.named)),
+        policies=visit.caller.policies,
+        notifies=pages.runs.notifies,
         once=once,
         errors=errors or {},
         failed=failed,
@@ -152,7 +190,7 @@ def _read(form: Form) -> RunIn:
         for each in error.errors():
             path = dotted("", each["loc"])
             name = _PARTS.get(path, path.partition("[")[0])
-            errors.setdefault(name, f"This {plain_words(each)}.")
+            errors.setdefault(name, _UNITS.get(name) or f"This {plain_words(each)}.")
         raise _WrongFieldsError(errors) from error
     if errors:
         raise _WrongFieldsError(errors)
@@ -167,9 +205,14 @@ def _number(
         return None
     try:
         return kind(text)
-    except (ValueError, InvalidOperation, OverflowError):
-        errors[name] = "This must be a number."
+    except ValueError:
+        errors[name] = _UNITS.get(name, "This must be a whole number.")
         return None
+
+
+def _in_words(said: str) -> str:
+    """Return what the API says with the fields called as they are on the page."""
+    return _WIRE.sub(lambda name: f"“{LABELS[name[1]]}”" if name[1] in LABELS else name[0], said)
 
 
 def _seconds(text: str) -> float:
@@ -177,7 +220,7 @@ def _seconds(text: str) -> float:
 
 
 def _micros(text: str) -> int:
-    return usd_to_micros(Decimal(text.removeprefix("$")))
+    return usd_to_micros(text.removeprefix("$"))
 
 
 def _lines(text: str) -> list[str]:

@@ -4,6 +4,9 @@ A stream brings a page what is new, from where the page is: one that was reloade
 while, shows the same as one that was there all the time.
 """
 
+import asyncio
+import hashlib
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -15,16 +18,19 @@ from starlette.responses import Response
 from turnout.core.events import Entry, ModelCallDone
 from turnout.core.ids import RequestId, RunId
 from turnout.core.service.figures import RunFigures
-from turnout.core.service.orders import Head, OrderedRun
+from turnout.core.service.orders import Head, OrderedRun, cancelled_words
 from turnout.core.service.publications import Publication
 from turnout.errors import GatewayError, NotFoundError
 from turnout.runs.summary import RunResult
 from turnout.web.console.runs.details import arguments_of, detail_of
+from turnout.web.console.runs.diff.asked import changes_of
+from turnout.web.console.runs.diff.showing import DiffView, opened
 from turnout.web.console.runs.parts import RunPages
+from turnout.web.console.runs.repeating import repeated
 from turnout.web.console.runs.story import Story
 from turnout.web.console.runs.words import Row
 from turnout.web.console.sections import check_access
-from turnout.web.console.visits import Visit
+from turnout.web.console.visits import Visit, in_project
 from turnout.web.runs.streams import resumed_after
 
 __all__ = ["Gap", "RunView", "follow", "show_entry", "show_more", "show_raw", "show_run"]
@@ -35,6 +41,8 @@ _LAST: Final = 120
 _AT_ONCE: Final = 200
 _PAUSE: Final = 0.1
 """Seconds between two pieces of news of one page."""
+_ASK_DIGITS: Final = 12
+_ASK: Final = re.compile(rf"[0-9a-f]{{{_ASK_DIGITS}}}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,8 @@ class RunView:
     repaired: Mapping[RequestId, int]
     """How often the gateway mended what a model answered."""
     seconds: float | None
+    waited: float
+    """Seconds of these in which it waited for people."""
     may_push: bool
     rows: Sequence[Row] = ()
     """New rows; on a whole page those before the gap."""
@@ -76,20 +86,59 @@ class RunView:
     """Rows after the gap."""
     stood: str = ""
     """How the run stood when the page was last told; empty: unknown."""
+    changes: DiffView | None = None
+    """What the call that waits for a person would change; None: it is shown as it came."""
 
     @property
     def stands(self) -> str:
         """How it stands, as far as it decides what may be done with it."""
         run, publication = self.run, self.publication
         published = "" if publication is None else f"{publication.state}{publication.tries}"
-        waits = "" if run.waits_for is None else f"{run.waits_for.step}{run.waits_for.call.id}"
-        return f"{run.state}.{run.cancel_asked:d}.{published}.{waits}"
+        return f"{run.state}.{run.cancel_asked:d}.{published}.{self.ask}"
+
+    @property
+    def ask(self) -> str:
+        """What the call that waits for a person is called on the page; empty for none."""
+        waits = self.run.waits_for
+        if waits is None:
+            return ""
+        named = f"{waits.step}.{waits.call.id}".encode(errors="replace")
+        return hashlib.sha256(named).hexdigest()[:_ASK_DIGITS]
+
+    @property
+    def settled(self) -> str:
+        """The call that the page shows as waiting and that waits no more; empty for none."""
+        before = self._asked_before
+        return before if before != self.ask else ""
+
+    @property
+    def asks_anew(self) -> bool:
+        """Whether a call waits that the page does not show yet."""
+        return bool(self.ask) and self._asked_before != self.ask
+
+    @property
+    def _asked_before(self) -> str:
+        before = self.stood.rpartition(".")[2]
+        return before if _ASK.fullmatch(before) else ""
 
     @property
     def asked(self) -> str:
         """What the call that waits for a person would do, as people read it; empty for none."""
         waits = self.run.waits_for
         return "" if waits is None else arguments_of(waits.call).text
+
+    @property
+    def again(self) -> Sequence[str]:
+        """What happens outside of the service where it is ordered again; each a clause."""
+        return tuple(repeated(self.run.order))
+
+    @property
+    def cancelled(self) -> str:
+        """Who has cancelled it, where what is shown of its end does not say so; else empty."""
+        said = "" if self.result is None else self.result.reason
+        by = self.run.order.later.cancelled_by
+        words = cancelled_words(by)
+        return f"{words}." if by and words not in said else ""
 
     @property
     def live(self) -> bool:
@@ -104,8 +153,18 @@ class RunView:
 
 
 async def show_run(pages: RunPages, visit: Visit) -> Response:
-    """Show a run; of a long story its beginning and its end."""
-    run, story = await _found(pages, visit)
+    """Show a run; of a long story its beginning and its end.
+
+    Admins are led to the project that it is of, wherever their link comes from.
+    """
+    try:
+        run, story = await _found(pages, visit)
+    except NotFoundError:
+        run_id = RunId(visit.path("run_id"))
+        project = await pages.runs.desk.whose(run_id) if visit.caller.admin else None
+        if project is None or project == visit.project:
+            raise
+        return visit.go(in_project(f"/runs/{run_id}", project, visit.caller.project))
     rows, gap, later = list(story.rows), None, list[Row]()
     if len(rows) > _FIRST + _LAST + _AT_ONCE // 2:
         gap = Gap(_FIRST, len(rows) - _LAST)
@@ -136,7 +195,8 @@ async def follow(pages: RunPages, visit: Visit) -> Response:
     # One that comes back was told since it was opened how the run stands.
     stood = unquote(told) if place else visit.query("stood")
     news = _News(pages, visit, seen, stood)
-    return pages.runs.streams.sending(news.of(desk.heads(visit.project, run_id)), _still(visit))
+    heads = desk.heads(visit.project, run_id)
+    return pages.runs.streams.sending(news.of(heads), _still(visit), visit.caller.key)
 
 
 async def show_entry(pages: RunPages, visit: Visit) -> Response:
@@ -190,6 +250,7 @@ async def _view(pages: RunPages, run: OrderedRun, story: Story, rows: Sequence[R
     figures = (await pages.figures([run])).get(run.run_id, RunFigures())
     publications = await pages.runs.publications([run.run_id])
     until = run.ended_at or pages.clock.now()
+    waited = story.waited(until)
     return RunView(
         run=run,
         figures=figures,
@@ -197,10 +258,19 @@ async def _view(pages: RunPages, run: OrderedRun, story: Story, rows: Sequence[R
         result=result,
         seen=seen,
         repaired=await pages.repaired(run),
+        waited=waited,
         seconds=None if run.started_at is None else (until - run.started_at).total_seconds(),
         may_push=pages.runs.repositories.may_push(run.order.task.repository),
         rows=shown,
+        changes=None if run.waits_for is None else await asyncio.to_thread(_changes, run),
     )
+
+
+def _changes(run: OrderedRun) -> DiffView | None:
+    """Return what the call that a run waits for would change, in colours."""
+    files = () if run.waits_for is None else changes_of(run.waits_for.call)
+    shown = [opened(number, file) for number, file in enumerate(files)]
+    return DiffView(run.run_id, "unified", shown, 0) if shown else None
 
 
 def _number(visit: Visit, name: str) -> int | None:
@@ -253,6 +323,8 @@ class _News:
     async def of(self, heads: AsyncGenerator[Head, None]) -> AsyncGenerator[bytes, None]:
         async with aclosing(heads):
             async for _ in heads:
+                # What may be done from the page goes by what the key may do by now.
+                self.visit = replace(self.visit, caller=self.visit.again())
                 run, story = await _found(self.pages, self.visit)
                 view = await _news(self.pages, run, story, self.seen, self.stood)
                 if view is not None:

@@ -5,6 +5,7 @@ from typing import Final
 
 from turnout.web.console.runs.deciding import (
     approve,
+    ask_cancel,
     cancel,
     publish_diff,
     reject,
@@ -12,6 +13,7 @@ from turnout.web.console.runs.deciding import (
     take_patch,
     take_trajectory,
 )
+from turnout.web.console.runs.diff.keeping import Diffs
 from turnout.web.console.runs.diff.showing import show_diff
 from turnout.web.console.runs.listing import show_list
 from turnout.web.console.runs.ordering import order, show_form
@@ -30,8 +32,8 @@ __all__ = ["runs_section"]
 _RUN: Final = "/runs/{run_id}"
 
 
-def runs_section(pages: RunPages) -> Section:
-    """Return the pages of runs, and what is done from them."""
+def runs_section(pages: RunPages, diffs: Diffs | None = None) -> Section:
+    """Return the pages of runs, and what is done from them; `diffs` keeps those that were read."""
     return Section(
         "Runs",
         "/runs",
@@ -39,11 +41,12 @@ def runs_section(pages: RunPages) -> Section:
             Page("/runs", partial(show_list, pages)),
             Page("/runs/new", partial(show_form, pages), "member"),
             Page(_RUN, partial(show_run, pages)),
+            Page(f"{_RUN}/cancel", partial(ask_cancel, pages), "member"),
             Page(f"{_RUN}/timeline", partial(show_more, pages)),
             Page(f"{_RUN}/live", partial(follow, pages)),
             Page(f"{_RUN}/entries/{{seq}}", partial(show_entry, pages)),
             Page(f"{_RUN}/entries/{{seq}}/raw/{{part}}", partial(show_raw, pages)),
-            Page(f"{_RUN}/diff", partial(show_diff, pages)),
+            Page(f"{_RUN}/diff", partial(show_diff, pages, diffs or Diffs())),
             Page(f"{_RUN}/patch", partial(take_patch, pages)),
             Page(f"{_RUN}/trajectory", partial(take_trajectory, pages)),
         ),

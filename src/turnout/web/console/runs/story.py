@@ -7,8 +7,11 @@ what was said whole is read from the record when somebody opens a row.
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from turnout.core.events import (
+    ApprovalAsked,
+    ApprovalGiven,
     Entry,
     ModelCallDone,
     ModelCallFailed,
@@ -36,6 +39,11 @@ class Story:
         self._rows: list[Row] = []
         self._calls: dict[str, int] = {}
         """Places of rows of model calls without an answer, by idempotency key."""
+        self._asked_at: datetime | None = None
+        """When it began to wait for a person; None where it does not."""
+        self._waited = 0.0
+        self._refused: set[ToolCallId] = set()
+        """Calls that a person has refused and that were not answered yet."""
         self._tools: dict[ToolCallId, deque[int]] = {}
 
     def add(self, entry: Entry) -> None:
@@ -45,6 +53,7 @@ class Story:
         self.last_seq = entry.seq
         self._summary.add(entry)
         event = entry.event
+        self._wait(entry)
         match event:
             case ModelCallDone() | ModelCallFailed():
                 self._answer_call(entry, event)
@@ -66,9 +75,26 @@ class Story:
         """All rows, oldest first."""
         return self._rows
 
+    def waited(self, now: datetime) -> float:
+        """Return for how many seconds it has waited for people."""
+        still = 0.0 if self._asked_at is None else (now - self._asked_at).total_seconds()
+        return self._waited + max(0.0, still)
+
     def since(self, seen: int) -> Iterator[Row]:
         """Yield the rows that an entry after `seen` has made or changed, oldest first."""
         return (row for row in self._rows if row.changed > seen)
+
+    def _wait(self, entry: Entry) -> None:
+        match entry.event:
+            case ApprovalAsked():
+                self._asked_at = entry.at
+            case ApprovalGiven() | RunEnded() as event if self._asked_at is not None:
+                self._waited = self.waited(entry.at)
+                self._asked_at = None
+                if isinstance(event, ApprovalGiven) and not event.allowed:
+                    self._refused.add(event.call_id)
+            case _:
+                pass
 
     def _open(self, entry: Entry) -> None:
         row = row_of(entry)
@@ -99,9 +125,12 @@ class Story:
         self._tell(told, place)
 
     def _answer_tool(self, entry: Entry, event: ToolCallDone) -> None:
-        places = self._tools.get(event.result.call_id)
+        call = event.result.call_id
+        places = self._tools.get(call)
         place = places.popleft() if places else None
-        self._tell(tool_answered(entry, event, None if place is None else self._rows[place]), place)
+        row, refused = None if place is None else self._rows[place], call in self._refused
+        self._refused.discard(call)
+        self._tell(tool_answered(entry, event, row, refused=refused), place)
 
     def _tell(self, row: Row, place: int | None) -> None:
         if place is None:

@@ -40,6 +40,7 @@ from turnout.core.events import (
 from turnout.core.messages import SystemMessage, UserMessage
 from turnout.core.money import format_usd
 from turnout.core.runs import Outcome, Patch, TestReport, VerdictName
+from turnout.web.console.durations import seconds_text
 from turnout.web.console.hostile import excerpt
 
 __all__ = ["Row", "RowKind", "Tone", "call_answered", "call_failed", "row_of", "tool_answered"]
@@ -134,7 +135,7 @@ def call_answered(entry: Entry, done: ModelCallDone, row: Row | None) -> Row:
             read,
             f"{usage.output_tokens:,} out",
             cost,
-            f"{done.latency_ms / 1_000:.1f} s",
+            seconds_text(done.latency_ms / 1_000),
         ),
         marks=(*base.marks, *(name for name, so in happened.items() if so)),
         details=(*base.details, entry.seq),
@@ -159,13 +160,16 @@ def call_failed(entry: Entry, failed: ModelCallFailed, row: Row | None) -> Row:
     )
 
 
-def tool_answered(entry: Entry, done: ToolCallDone, row: Row | None) -> Row:
-    """Return the row of a tool call with its result."""
+def tool_answered(
+    entry: Entry, done: ToolCallDone, row: Row | None, *, refused: bool = False
+) -> Row:
+    """Return the row of a tool call with its result; `refused`: by a person."""
     base = row or _row(entry, "a tool", kind="tool")
     result = done.result
     size = len(result.content) + result.elided_chars
     happened = {
-        "error": result.is_error,
+        "refused": refused,
+        "error": result.is_error and not refused,
         "truncated": bool(result.elided_chars or result.full),
         "unsure": result.unsure,
         "done": result.ends_run,
@@ -173,8 +177,8 @@ def tool_answered(entry: Entry, done: ToolCallDone, row: Row | None) -> Row:
     return replace(
         base,
         changed=entry.seq,
-        tone="bad" if result.is_error else "",
-        facts=(f"{done.seconds:.1f} s", f"{size:,} characters"),
+        tone="warn" if refused else "bad" if result.is_error else "",
+        facts=(seconds_text(done.seconds), f"{size:,} characters"),
         marks=(*base.marks, *(name for name, so in happened.items() if so)),
         details=(*base.details, entry.seq),
         open=False,
@@ -199,9 +203,9 @@ def _beginning(
             return _row(entry, "Begun", facts=facts)
         case RunResumed():
             facts = (f"segment {event.segment}", event.worker)
-            return _row(entry, "Another worker goes on", tone="info", facts=facts)
+            return _row(entry, "The work goes on", tone="info", facts=facts)
         case WorkspaceReady():
-            facts = (event.isolation, f"{event.seconds:.1f} s")
+            facts = (event.isolation, seconds_text(event.seconds))
             note = f"Tests: {event.test_command or 'none found'}"
             return _row(
                 entry, "Workspace ready", note=_short(note), facts=facts, details=(entry.seq,)
@@ -261,7 +265,7 @@ def _judging(entry: Entry, event: TestsRan | Reviewed | ApprovalAsked | Approval
                 title,
                 tone="bad" if event.blocked else "good",
                 note=_short(event.summary),
-                facts=(f"{len(event.notes)} notes",),
+                facts=(_many(len(event.notes), "note"),),
                 details=(entry.seq,),
             )
         case ApprovalAsked(call=call):
@@ -284,7 +288,7 @@ def _aside(entry: Entry, event: Event) -> Row | None:
     seq = (entry.seq,)
     match event:
         case PlanMade():
-            facts: tuple[str, ...] = (f"{len(event.steps)} items",) if event.steps else ()
+            facts: tuple[str, ...] = (_many(len(event.steps), "item"),) if event.steps else ()
             return _row(
                 entry, "Plan", tone="info", note=_short(event.text), facts=facts, details=seq
             )
@@ -306,11 +310,11 @@ def _aside(entry: Entry, event: Event) -> Row | None:
         case Explained(text=text):
             return _row(entry, "Explanation", note=_short(text), details=seq)
         case CheckpointMade():
-            facts = (f"{event.size_bytes:,} bytes", f"{event.seconds:.2f} s")
+            facts = (f"{event.size_bytes:,} bytes", seconds_text(event.seconds))
             return _row(entry, "Checkpoint", facts=facts)
         case ResourcesUsed():
             cpu = "" if event.cpu_seconds is None else f"{event.cpu_seconds:.1f} CPU s"
-            used = tuple(filter(None, (cpu, f"{event.wall_seconds:.1f} s")))
+            used = tuple(filter(None, (cpu, seconds_text(event.wall_seconds))))
             return _row(entry, "Sandbox", facts=used)
         case SpendCorrected():
             recorded, charged = format_usd(event.recorded), format_usd(event.charged)
@@ -343,9 +347,12 @@ def _short(text: str) -> str:
 def _changes(patch: Patch) -> tuple[str, ...]:
     added = sum(change.added_lines or 0 for change in patch.files)
     deleted = sum(change.deleted_lines or 0 for change in patch.files)
-    count = len(patch.files)
-    named = f"{count} file{'s' * (count != 1)}"
+    named = _many(len(patch.files), "file")
     return (named, f"+{added:,} −{deleted:,}") if patch else ()
+
+
+def _many(count: int, name: str) -> str:
+    return f"{count:,} {name}{'s' * (count != 1)}"
 
 
 def _counts(report: TestReport) -> tuple[str, ...]:
@@ -353,4 +360,4 @@ def _counts(report: TestReport) -> tuple[str, ...]:
         return ("no tests found",)
     late = ("timed out",) if report.timed_out else ()
     counts = (f"{len(report.passed):,} passed", f"{len(report.failed):,} failed")
-    return (*counts, *late, f"{report.seconds:.1f} s")
+    return (*counts, *late, seconds_text(report.seconds))

@@ -3,6 +3,7 @@
 from tests.trials import arm_of_trials, trial
 
 from turnout.evals.report.counting.comparing import compare, comparisons
+from turnout.evals.report.words import finding
 
 
 def test_every_common_task_is_in_one_of_four_cells() -> None:
@@ -57,3 +58,35 @@ def test_several_comparisons_make_each_of_them_stricter() -> None:
     assert alone[0].smallest is not None
     assert beside[0].smallest is not None
     assert beside[0].smallest > alone[0].smallest
+
+
+def test_interval_and_p_of_a_sentence_never_deny_each_other() -> None:
+    """Of 8 and 2 in 9, a difference that one comparison shows and four do not."""
+    big = arm_of_trials("big", ["resolved"] * 8 + ["unresolved"])
+    small = arm_of_trials("small", ["resolved"] * 2 + ["unresolved"] * 7)
+    alone = comparisons([(("small", small), ("big", big))])[0]
+    assert alone.p < 0.05
+    assert alone.adjusted_bounds.high < 0
+    assert finding(alone).startswith("small resolves fewer than big")
+    beside = comparisons([(("small", small), (name, big)) for name in "abcd"])[0]
+    assert (beside.family, beside.p) == (4, alone.p)
+    assert beside.adjusted_p > 0.05
+    assert beside.adjusted_bounds.high >= 0
+    assert "cannot be told apart" in finding(beside)
+    assert "after 4 comparisons)" in finding(beside)
+    assert "would often go unseen" in finding(beside)
+
+
+def test_what_a_resolved_task_costs_is_compared_as_well() -> None:
+    """An arm that resolves nothing is cheap by the task, and dear by the fix."""
+    dear = arm_of_trials("dear", ["resolved"] * 8, cost=1_000)
+    cheap = arm_of_trials("cheap", ["resolved"] * 2 + ["unresolved"] * 6, cost=500)
+    found = compare(("cheap", cheap), ("dear", dear))
+    assert found is not None
+    assert found.cost_per_resolved is not None
+    assert found.cost is not None
+    assert (found.cost.value, found.cost_per_resolved.value) == (0.5, 2.0)
+    assert "and 2.00 times a resolved task." in finding(found)
+    none = compare(("a", arm_of_trials("a", ["unresolved"] * 8)), ("dear", dear))
+    assert none is not None
+    assert none.cost_per_resolved is None

@@ -185,3 +185,38 @@ def test_a_patch_without_end_is_cut() -> None:
     html = report_html(summarise(huge))
     assert len(html) < 100_000
     assert "the rest is in the results file" in html
+
+
+def placed(page: str, title: str) -> str:
+    """Return the picture of that title."""
+    return page.partition(f"<figcaption>{title}")[2].partition("</figure>")[0]
+
+
+def test_points_that_coincide_are_counted_and_lie_beside_each_other() -> None:
+    """Of five tasks at one place one mark would show; of two arms at one place one arm."""
+    rows = [
+        *arm_of_trials("auto", ["resolved"] * 5 + ["unresolved"] * 2),
+        *arm_of_trials("model:same", ["resolved"] * 5 + ["unresolved"] * 2),
+    ]
+    page = report_html(summarise(rows))
+    pairs = placed(page, "Cost of each task, auto against model:same")
+    assert ">×5</text>" in pairs
+    assert ">×2</text>" in pairs
+    arms = placed(page, "Cost of a task against pass rate").partition("<ul")[0]
+    centres = re.findall(r'<(?:circle[^>]*cx="([\d.]+)"|polygon[^>]*points="([\d.]+))', arms)
+    assert len(centres) == len(set(centres)) == 2
+
+
+def test_no_value_of_an_axis_is_cut_off() -> None:
+    """Small amounts are long words, left of the picture and at its right end."""
+    rows = [
+        *arm_of_trials("auto", ["resolved"] * 4, cost=133),
+        *arm_of_trials("b", ["resolved"] * 4, cost=171),
+    ]
+    for figure in re.findall(r"<svg[^>]*role=.*?</svg>", report_html(summarise(rows)), re.DOTALL):
+        for at, anchor, words in re.findall(
+            r'<text x="([-\d.]+)"[^>]*text-anchor="(\w+)"[^>]*>(\$[\d.]+|[\d.]+ s)</text>', figure
+        ):
+            width = 7.0 * len(words)
+            left = float(at) - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+            assert 0 <= left <= left + width <= 440.5

@@ -1,5 +1,6 @@
 """The pages of governance on stores in memory, an engine and a model that answers at once."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,7 @@ from turnout.gateway.measure.examine import ExamLimits
 from turnout.gateway.measure.live import LiveEvidence
 from turnout.gateway.measure.probing import ProbeDesk, Prober
 from turnout.gateway.measure.settle import kept_result
+from turnout.gateway.notices.desk import WebhookDesk
 from turnout.gateway.policy.book import PolicyBook
 from turnout.gateway.policy.desk import PolicyDesk
 from turnout.gateway.wire.shapes import SPOKEN
@@ -34,11 +36,12 @@ from turnout.testing.connections import FakeConnections
 from turnout.testing.exchange import deployment
 from turnout.testing.gateway import GatewaySetup, engine_of
 from turnout.testing.memory.evaluations import MemoryEvaluationsStore
-from turnout.testing.memory.noticed import MemoryNotices, MemoryUsage
+from turnout.testing.memory.noticed import MemoryNotices, MemoryUsage, MemoryWebhooks
 from turnout.testing.stores import MemoryPoliciesStore, MemoryProbesStore
 from turnout.web.console.govern.parts import ConnectionsKnown, GovernParts, ModelsKnown, Noticed
 from turnout.web.console.govern.sections import govern_sections
 from turnout.web.console.govern.views.models import ModelsSeen
+from turnout.web.runs.streams import Streams
 
 HOSTILE = "<script>alert(1)</script>\u202e'\""
 """What a page must show and never obey."""
@@ -50,6 +53,9 @@ class OneAnswer:
 
     def __init__(self) -> None:
         self.away = False
+        self.goes_on = asyncio.Event()
+        """A stream waits for it after its first piece."""
+        self.goes_on.set()
 
     async def complete(
         self, provider: Provider, path: str, body: JsonObject, headers: Mapping[str, str]
@@ -63,11 +69,19 @@ class OneAnswer:
         said: JsonObject = {"id": "c-1", "choices": [choice], "usage": usage}
         return UpstreamReply(said, 7)
 
-    def stream(
+    async def stream(
         self, provider: Provider, path: str, body: JsonObject, headers: Mapping[str, str]
     ) -> AsyncGenerator[ServerEvent, None]:
-        """Stream nothing."""
-        raise UpstreamError("streams nothing", status=400)
+        """Answer in two pieces."""
+        if self.away:
+            raise UpstreamError("is not there", status=503, body=None)
+        for text, finish in ((ANSWER[:6], None), (ANSWER[6:], "stop")):
+            delta: JsonObject = {"role": "assistant", "content": text}
+            choice: JsonObject = {"index": 0, "delta": delta, "finish_reason": finish}
+            yield ServerEvent("", {"id": "c-1", "choices": [choice]})
+            await self.goes_on.wait()
+        usage: JsonObject = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        yield ServerEvent("", {"id": "c-1", "choices": [], "usage": usage})
 
     async def models(self, provider: Provider) -> tuple[str, ...]:
         """List none."""
@@ -96,6 +110,7 @@ class Governed:
     upstream: OneAnswer = field(default_factory=OneAnswer)
     books: MemoryBooks = field(default_factory=MemoryBooks)
     notices: MemoryNotices = field(default_factory=MemoryNotices)
+    hooks: MemoryWebhooks = field(default_factory=MemoryWebhooks)
     connections: FakeConnections = field(default_factory=FakeConnections)
     known: Mapping[str, Connection] = field(default_factory=dict)
     serves: bool = True
@@ -143,13 +158,16 @@ class Governed:
         return GovernParts(
             policies=self.policies,
             keys=self.keys,
-            noticed=Noticed(usage, self.notices, self.notices, _Audit(self)),
+            noticed=Noticed(
+                usage, self.notices, self.notices, _Audit(self), WebhookDesk(self.hooks, clock)
+            ),
             engine=self.engine if self.serves else None,
             models=ModelsKnown(self._seen, self.probes, self._probed),
             connections=ConnectionsKnown(self.connections.tools, self.known),
             evaluations=self.evaluations,
             results=self.results,
             clock=clock,
+            streams=Streams(),
             doubt=doubt,
         )
 
@@ -161,6 +179,7 @@ class Governed:
             datetime.now(UTC),
             circuits.ailing(),
             standings=self.probes.standings(),
+            newest=circuits.newest(),
         )
 
     async def _probed(self, wanted: DeploymentId) -> ProbeResult | None:

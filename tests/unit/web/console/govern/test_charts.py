@@ -81,6 +81,15 @@ def test_a_long_time_is_shown_by_weeks() -> None:
     assert [bar.title.rpartition(" ")[2] for bar in chart.bars] == ["$1.00", "$2.00"]
 
 
+@given(st.integers(1, 10**9))
+def test_an_axis_of_counts_has_whole_numbers_alone(most: int) -> None:
+    """Each of them another one, up to what is at least the highest column."""
+    chart = columns_chart("t", ["a"], [Series("s", (float(most),))], str, whole=True)
+    shown = [float(tick.label) for tick in chart.ticks]
+    assert shown == sorted({round(one) for one in shown})
+    assert most <= shown[-1] * 1.0001
+
+
 def test_nothing_makes_an_empty_chart() -> None:
     """With no bar, and no error."""
     assert spend_chart(UsageQuery(), daily()).is_empty

@@ -55,7 +55,7 @@ def test_reports_of_results_are_shown_inside_the_console(governed) -> None:
     assert "style=" not in page.text
     assert "<style" not in page.text
     assert boss.get("/evaluations/report.css").headers["content-type"].startswith("text/css")
-    assert "/console/runs/run-big-t1?project=eval:big-01234567" in page.text
+    assert "/console/runs/run-big-t1?project=eval%3Abig-01234567" in page.text
 
 
 def test_only_listed_results_are_read(governed) -> None:

@@ -1,6 +1,7 @@
 """Models, the playground and connections in the console."""
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
@@ -46,12 +47,58 @@ def test_a_deployment_that_fails_is_shown_as_ailing(governed) -> None:
     assert governed.person().get("/models/of?id=nowhere").status_code == 404
 
 
+def health(governed, wanted="p/big") -> tuple[str, str]:
+    """Return what the list and the page of a deployment say of its health."""
+    boss = governed.person()
+    said = words(boss.get("/models"))
+    shown = words(boss.get(f"/models/of?id={wanted}"))
+    line = said[said.index(wanted) + len(wanted) :].split(" confirmed ")[0].strip()
+    return line, shown.split("Health ")[1].split(" Model ")[0]
+
+
+def test_a_deployment_that_nobody_asked_is_not_called_well(governed) -> None:
+    """Nor is one whose newest request failed: list and page say the same."""
+    assert health(governed) == (
+        "not asked yet",
+        "not asked yet takes requests; nothing has asked it yet",
+    )
+    circuits = governed.evidence.circuits
+    circuits.failed("p/big", UpstreamError("is gone", status=503))
+    line, shown = health(governed)
+    assert line == shown == "failing its newest request failed 0 s ago: status 503"
+    circuits.failed("p/big", UpstreamError("is wrong", status=400))
+    assert health(governed)[0] == line
+    circuits.succeeded("p/big")
+    assert health(governed) == ("well", "well answered 0 s ago")
+
+
+async def test_a_probe_that_failed_is_told_on_every_page(governed) -> None:
+    """In the list, in its health, and as the newest probe."""
+    governed.upstream.away = True
+    boss = governed.person()
+    governed.probes.start("p/big", by="boss")
+    for _ in range(500):
+        if governed.probes.standings()["p/big"].state != "running":
+            break
+        await asyncio.sleep(0.01)
+    line, shown = await asyncio.to_thread(health, governed)
+    assert line == shown
+    assert re.match(r"failing its probe failed \d+ s ago: p at ", shown)
+    page = words(boss.get("/models/of?id=p/big"))
+    assert re.search(r"Newest probe failed (just now|\d+ s ago) ?: p at ", page)
+    assert "never probed" not in page
+    governed.evidence.circuits.succeeded("p/big")
+    assert (await asyncio.to_thread(health, governed))[0] == "well"
+
+
 async def test_a_probe_runs_behind_the_page_and_is_kept(governed) -> None:
     """It is on record who asked for it, and its result is evidence at once."""
     boss = governed.person()
     answer = await asyncio.to_thread(boss.send, "/models/probe", id="p/big")
-    assert answer.status_code == 303
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console/models")
     assert governed.changes == [("boss", "probe_model", "p/big")]
+    stayed = await asyncio.to_thread(boss.send, "/models/probe", id="p/big", back="deployment")
+    assert stayed.headers["location"] == "/console/models/of?id=p%2Fbig"
     standing = governed.probes.standings()["p/big"]
     assert (standing.by, standing.state) in {("boss", "running"), ("boss", "done")}
     member = governed.person("red-member")
@@ -76,6 +123,31 @@ def test_a_request_is_sent_and_its_decision_shown(governed) -> None:
     (receipt,) = governed.books.receipts.receipts.values()
     assert (receipt.key, receipt.status) == ("boss", "ok")
     assert governed.changes == []
+
+
+def test_nothing_is_sent_under_a_draft(governed) -> None:
+    """It would be answered under the old policy, with the draft still in the form."""
+    page = ask(governed.person(), draft='objective = "cost"')
+    assert (page.status_code, "Nothing is sent under a draft" in words(page)) == (400, True)
+    assert not governed.books.receipts.receipts
+    explained = ask(governed.person(), "/playground/explain", draft='objective = "cost"')
+    assert "not saved Objective cost" in words(explained)
+
+
+def test_a_policy_of_the_file_has_one_name_on_every_page(governed) -> None:
+    """Its revision is no number 0."""
+    boss = governed.person()
+    said = words(ask(boss))
+    assert "Policy default, as the configuration file has it Objective balanced" in said
+    assert "Ended by itself" in said
+
+
+def test_who_was_left_out_stands_below_all_places(governed) -> None:
+    """However the catalog orders them."""
+    draft = '[pool]\nexclude = ["p/big"]'
+    page = words(ask(governed.person(), "/playground/explain", draft=draft))
+    rows = page[page.index("Why, and what it rests on") :]
+    assert rows.index("1 p/small") < rows.index("left out p/big")
 
 
 def test_a_request_is_looked_up_by_its_id(governed) -> None:

@@ -1,5 +1,6 @@
 """Policies in the console: changed, compared, brought back, and enforced after a dry run."""
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -51,7 +52,7 @@ def test_a_draft_that_is_wrong_says_so_and_changes_nothing(governed) -> None:
     for text, said in (
         ('pool = ["huge"]', "huge"),
         ("objective = ", "not valid TOML"),
-        ('name = "other"', "`name` is not 'team'"),
+        ('name = "other"', "name is not 'team'"),
         ("nothing = 1", "nothing"),
     ):
         answer = save(boss, text=text)
@@ -60,6 +61,15 @@ def test_a_draft_that_is_wrong_says_so_and_changes_nothing(governed) -> None:
         assert text.splitlines()[0] in words(answer)
     assert governed.changes == []
     assert "of the file" in words(boss.get("/policies"))
+
+
+def test_what_a_sentence_has_between_backticks_is_code_and_text(governed) -> None:
+    """Names of ours stand out; what comes from elsewhere is text there too."""
+    boss = governed.person()
+    assert "<code>name</code> is not" in save(boss, text='name = "other"').text
+    page = save(boss, text='"<b>`x" = 1').text
+    assert "<b>" not in page
+    assert "&lt;b&gt;" in page
 
 
 def test_a_draft_is_checked_as_it_is_typed(governed) -> None:
@@ -89,9 +99,49 @@ def test_a_change_that_somebody_else_made_first_is_a_conflict(governed) -> None:
     save(boss)
     late = save(boss, text='objective = "quality"', expected=0)
     assert late.status_code == 409
-    assert "is at revision 1, not 0" in words(late)
+    assert "Somebody else saved revision 1 meanwhile" in words(late)
     assert boss.send("/policies/team/rollback", revision=1, expected=7).status_code == 409
     assert len(governed.changes) == 1
+
+
+def test_a_conflict_shows_what_changed_and_the_way_on(governed) -> None:
+    """The draft stays; what it takes back is seen; it is saved on top only where that is asked."""
+    boss, member = governed.person(), "ann's"
+    save(boss)
+    save(boss, text=DRY.replace("read_file", "grep"), expected=1, note=f"{member} wish {HOSTILE}")
+    mine = 'objective = "quality"\n# mine'
+    late = save(boss, text=mine, expected=1, note="better")
+    assert late.status_code == 409
+    said = words(late)
+    assert "boss saved revision 2 just now : ann's wish" in said
+    assert "You began from revision 1. Your draft is below as you left it" in said
+    changed = "tools.allow − read_file + grep"
+    assert f"What changed since Field revision 1 revision 2 {changed}" in said
+    draft = "What your draft would change in revision 2 Field revision 2 the draft"
+    assert f"{draft} objective cost quality" in said
+    assert "What is left out is as usual" in said
+    assert "# mine" in late.text
+    assert 'name="note" type="text" value="better"' in late.text
+    assert 'href="/console/policies/team?revision=2"' in late.text
+    assert "<script>" not in late.text
+    assert 'name="over" value="2"' in late.text
+    # A third person was quicker still: again nothing is written over unseen.
+    save(boss, text="", expected=2)
+    again = save(boss, text=mine, expected=1, over=2)
+    assert (again.status_code, 'name="over" value="3"' in again.text) == (409, True)
+    assert save(boss, text=mine, expected=1, over=3).status_code == 303
+    assert "Revision 4, in force" in words(boss.get("/policies/team"))
+    assert len(governed.changes) == 4
+
+
+@pytest.mark.parametrize("seen", [0, 999_999_999])
+def test_a_conflict_with_what_nobody_has_seen_has_a_way_on_too(governed, seen: int) -> None:
+    """The first revision came meanwhile, or the form names one that never was."""
+    boss = governed.person()
+    save(boss)
+    late = save(boss, text='objective = "quality"', expected=seen)
+    assert (late.status_code, 'name="over" value="1"' in late.text) == (409, True)
+    assert ("What changed since" in words(late)) == (seen == 0)
 
 
 def test_a_new_policy_is_made_once(governed) -> None:
@@ -172,3 +222,33 @@ async def test_an_enforcement_of_something_else_is_a_conflict(governed) -> None:
 def by_boss() -> Signature:
     """Return who changes a policy."""
     return Signature("boss")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a." * 30_000 + "b = 1",
+        "[" + "a." * 30_000 + "b]",
+        "x = " + "[" * 20_000,
+        "x = " + "9" * 20_000,
+        "x = 0x" + "f" * 60_000,
+        "".join(f"[policies.p{number}]\n" for number in range(4_000)),
+        "x" * 70_000,
+    ],
+    ids=range(7),
+)
+def test_a_draft_that_would_take_long_to_read_is_refused_at_once(text: str) -> None:
+    """Wherever one is read: in the editor, while it is typed, and in the playground."""
+    governed = Governed()
+    boss, viewer = governed.person(), governed.person("red-viewer")
+    fields = {"name": "default", "text": text, "expected": "0", "is_new": "1"}
+    began = time.process_time()
+    for answer in (
+        boss.send("/policies/_check", **fields),
+        viewer.send("/policies/_check", **fields),
+        boss.send("/policies/_new", **fields),
+        viewer.send("/playground/explain", prompt="x", draft=text),
+    ):
+        assert answer.status_code < 500
+    assert boss.send("/policies/_new", **fields).status_code == 400
+    assert time.process_time() - began < 5

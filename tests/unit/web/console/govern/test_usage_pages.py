@@ -53,13 +53,77 @@ def test_usage_is_grouped_and_narrowed(governed) -> None:
     boss = governed.person()
     by_key = words(boss.get("/usage?by=key&by=call_kind&since=36h"))
     assert "By key, call kind" in by_key
-    assert "Spend by key over time" in by_key
+    assert "Spend by key, " in by_key
     assert "Spend by model over time" in words(boss.get("/usage?by=day"))
     assert "Spend $2.00" in by_key
     assert "Spend $0.25" in words(boss.get("/usage?key=red-member"))
     assert "There were no such requests." in words(boss.get("/usage?since=1h"))
-    assert boss.get("/usage?by=key&by=model&by=day&by=task").status_code == 400
-    assert boss.get("/usage?since=soon").status_code == 400
+
+
+def test_what_is_wrong_in_a_filter_is_said_beside_the_field(governed) -> None:
+    """All at once, with everything that was typed; nothing is counted."""
+    boss = governed.person()
+    asked = {
+        "since": "soon",
+        "until": "1999",
+        "session": "s9",
+        "by": ["key", "model", "day", "task"],
+    }
+    page = boss.get("/usage", params=asked)
+    said = words(page)
+    assert page.status_code == 400
+    assert "'soon' is no moment. Write 7d" in said
+    assert "'1999' is no moment." in said
+    assert "Tick 3 at most." in said
+    for kept in ('value="soon"', 'value="1999"', 'value="s9"', 'value="task" checked'):
+        assert kept in page.text
+    assert "Spend" not in said
+    events = boss.get("/events", params={"since": "soon", "kind": "run.ended", "key": "boss"})
+    assert (events.status_code, "'soon' is no moment." in words(events)) == (400, True)
+    assert 'value="run.ended" checked' in events.text
+    assert "Nothing of that kind" not in words(events)
+
+
+def test_one_day_is_not_called_a_time(governed) -> None:
+    """A title says what the table is grouped by as it was asked for, and one column its day."""
+    said = words(governed.person().get("/usage?since=1h&by=session"))
+    assert "By session " in said
+    assert "Two keys that use the same session id have two sessions." in said
+    two = words(governed.person().get("/usage?since=7d&by=key"))
+    assert "Spend by key over time" in two
+    assert "Two keys" not in two
+    day = f"{NOW - timedelta(days=2):%Y-%m-%d}"
+    after = f"{NOW - timedelta(days=1):%Y-%m-%d}"
+    one = words(governed.person().get(f"/usage?since={day}&until={after}&by=key"))
+    assert f"Requests, {NOW - timedelta(days=2):%b %d}" in one
+
+
+@pytest.mark.parametrize(("key", "where"), [("boss", "?project=red"), ("red-member", "")])
+async def test_links_to_runs_lead_to_the_project_of_the_run(governed, key: str, where: str) -> None:
+    """An admin of another project gets there from every page, and by a bare address."""
+    console = governed.console
+    run_id = await console.service.order(task="Mend it.")
+    one = Happening("e1", NOW, "run.started", run_id, "It has begun.", project="red", key=key)
+    governed.notices.happenings["e1"] = one
+    capped = replace(one, id="e2", kind="session.capped", session=SessionId(run_id))
+    governed.notices.happenings["e2"] = capped
+    person = governed.person(key)
+    place = f'href="/console/runs/{run_id}{where}"'
+    assert place in person.get("/events").text
+    assert place in person.get("/usage").text
+    bare = person.get(f"/runs/{run_id}")
+    if where:
+        assert (bare.status_code, bare.headers["location"]) == (
+            303,
+            f"/console/runs/{run_id}{where}",
+        )
+        person.send(f"/runs/{run_id}/cancel{where}")
+        assert f'href="/console/runs/{run_id}"' in person.get("/events/changes").text
+    assert "Mend it." in words(person.get(f"/runs/{run_id}{where}"))
+    assert person.get("/runs/run-000000000000").status_code == 404
+    stranger = governed.person("blue-approver")
+    assert stranger.get(f"/runs/{run_id}").status_code == 404
+    assert stranger.get(f"/runs/{run_id}?project=red").status_code == 404
 
 
 def test_a_key_sees_its_own_usage_and_events_alone(governed) -> None:

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from tests.unit.web.console.runs.told import END as JUDGED
 from tests.unit.web.console.runs.told import HOSTILE, SEEN
 from tests.unit.web.console.seen import Console, words
 from tests.unit.web.rooms import END
@@ -10,6 +11,7 @@ from tests.unit.web.rooms import END
 from turnout.core.ids import ModelId
 from turnout.core.money import Micros
 from turnout.core.service.figures import ModelShare, RunFigures
+from turnout.web.console.runs.ordering import LABELS
 
 
 async def test_runs_are_listed_with_what_they_took() -> None:
@@ -54,13 +56,14 @@ async def test_runs_are_found_by_what_they_have_in_common() -> None:
     console = Console()
     one = await console.service.order(task="Fix the Parser", labels=["ci"])
     other = await console.service.order(task="Write docs", repo="docs")
-    await console.service.begun(other, *END)
+    await console.service.begun(other, *JUDGED)
     person = console.person()
     for query, found in (
         ("words=parser", one),
         (f"words={other[:9]}", other),
         ("state=queued", one),
         ("outcome=answered", other),
+        ("verdict=resolved", other),
         ("repo=docs", other),
         ("label=ci", one),
         ("words=fix&state=queued&repo=shop", one),
@@ -84,7 +87,15 @@ async def test_a_long_list_goes_on_on_another_page() -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["state=odd", "outcome=odd", "cursor=x", "cursor=0", "cursor=²", "words=" + "x" * 2_001],
+    [
+        "state=odd",
+        "outcome=odd",
+        "verdict=odd",
+        "cursor=x",
+        "cursor=0",
+        "cursor=²",
+        "words=" + "x" * 2_001,
+    ],
 )
 def test_a_filter_that_cannot_be_is_refused(query: str) -> None:
     """In words, on a page."""
@@ -188,6 +199,51 @@ async def test_what_is_wrong_is_said_beside_the_field(
     assert 'value="HEAD"' in answer.text or "base" in wrong
     assert not (await console.service.desk.page("red")).runs
     assert not console.audit.kept
+
+
+@pytest.mark.parametrize(
+    "amount",
+    ["-1", "0", "0.0000001", "much", "2e9", "1e999993", "-1e99999999", "1e99999999", "9" * 100_000],
+    ids=lambda amount: amount[:20],
+)
+def test_money_is_refused_in_dollars(amount: str) -> None:
+    """The API counts millionths, of which nobody who fills in a form knows."""
+    sent = {"task": "Fix it.", "repo": "shop", "base": "HEAD", "once": "one"}
+    said = words(Console().person().send("/runs/new", **sent, max_spend=amount))
+    assert "This must be an amount in US dollars: more than 0, at most 1,000,000,000." in said
+    assert "micro" not in said
+    late = words(Console().person().send("/runs/new", **sent, max_minutes="99999"))
+    assert "This must be a number of minutes: more than 0, at most 10,080." in late
+
+
+def test_what_is_wrong_is_listed_above_the_form_in_the_page_s_words() -> None:
+    """With ways to the fields, of which the first has the focus; no name of the API."""
+    person = Console().person()
+    sent = {"task": "", "repo": "shop", "base": "HEAD", "max_steps": "x", "once": "one"}
+    page = person.send("/runs/new", **sent, max_spend="0")
+    for name, label in (("max_steps", "Steps at most"), ("max_spend", "US dollars at most")):
+        assert f'<a href="#f-{name}">{label}</a>: This must be' in page.text
+    assert "Nothing was ordered yet: Steps at most" in words(page)
+    first = page.text.partition(" autofocus")[0]
+    assert first.rpartition("<input")[2].startswith(' id="f-max_steps"')
+    review = words(person.send("/runs/new", repo="shop", base="HEAD", kind="review", once="two"))
+    assert "A review takes either a “Diff” or a “Head”." in review
+
+
+def test_a_form_offers_what_there_is() -> None:
+    """Repositories that are pushed to, policies of the key, an address where any is told."""
+    person = Console().person("red-member")
+    said = words(person.get("/runs/new"))
+    assert "Branches are pushed to: docs, shop." in said
+    assert "Your key may choose team. Empty: the first of them." in said
+    assert "Address to tell" in said
+
+
+def test_every_field_has_the_name_that_errors_call_it_by() -> None:
+    """The list above the form and the form itself never differ."""
+    page = Console().person().get("/runs/new").text
+    found = dict(re.findall(r'<label for="f-([a-z_]+)">([^<]+)</label>', page))
+    assert found == LABELS
 
 
 def test_a_refusal_of_no_field_is_said_above_the_form() -> None:

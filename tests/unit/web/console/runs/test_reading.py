@@ -82,6 +82,26 @@ def test_renames_deletions_and_binaries_are_named() -> None:
     assert (binary.path, binary.notes) == ("p.png", ["Binary files a/p.png and b/p.png differ"])
 
 
+@given(st.text(alphabet="ab\u00fc\U0001f6e4 \"\\\t\n'/", min_size=1, max_size=12))
+def test_names_that_git_quotes_are_read_as_they_are(name: str) -> None:
+    """Whatever is in them, with hunks, with none, and where they are renamed."""
+    short = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+    plain = name.isascii() and not set(name) & set(short)
+
+    def said(path: str) -> str:
+        octal = "".join(
+            short.get(c) or (c if c.isascii() else "".join(f"\\{b:03o}" for b in c.encode()))
+            for c in path
+        )
+        return path if plain else f'"{octal}"'
+
+    both = f"diff --git {said(f'a/{name}')} {said(f'b/{name}')}\n"
+    hunk = f"--- {said(f'a/{name}')}\n+++ {said(f'b/{name}')}\n@@ -1 +1 @@\n-x\n+y\n"
+    moved = f"rename from old\nrename to {said(name)}\n"
+    files = read_diff(f"{both}{hunk}{both}old mode 1\n{both}{moved}".encode())
+    assert [file.path for file in files] == [name] * 3
+
+
 @given(st.text())
 def test_no_character_hides_or_turns_others(text: str) -> None:
     """Line breaks and tabs stay, and what is visible by itself; the rest is written out."""

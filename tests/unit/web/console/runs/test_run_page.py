@@ -1,6 +1,8 @@
 """The page of one run: what is on top, its story, and what is done from it."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.unit.web.console.runs.told import DIFF, END, HOSTILE, PATCH, SEEN, step
@@ -8,20 +10,28 @@ from tests.unit.web.console.seen import Console, words
 from tests.unit.web.rooms import ASKED, now
 
 from turnout.core.events import (
+    ApprovalGiven,
+    Entry,
     HistoryCondensed,
     Notice,
     PatchMade,
     PlanMade,
     RunEnded,
+    StepStarted,
     TestsRan,
+    ToolCallDone,
+    ToolCallIntended,
     WorkspaceReady,
 )
 from turnout.core.ids import RequestId, RunId
 from turnout.core.receipts import Attempt, Candidate, Decision, Receipt
 from turnout.core.runs import TestReport
 from turnout.core.service.publications import Publication
+from turnout.core.tools import ToolResult
 from turnout.core.usage import Usage
+from turnout.web.console.runs.story import Story
 
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BEFORE = TestReport("pytest -q", 1, ("t::a",), ("t::b",), 2.0, HOSTILE)
 
 
@@ -58,7 +68,7 @@ async def test_every_step_is_in_the_timeline() -> None:
     said = words(page)
     for line in (
         "Workspace ready bubblewrap · 1.2 s",
-        "Tests before 1 passed · 1 failed · 2.0 s",
+        "Tests before 1 passed · 1 failed · 2 s",
         "Plan 2 items",
         "Step 1 · act for latency",
         "qwen act · 1,000 tokens in (300 cached) · 50 out · $0.0012 · 0.9 s",
@@ -209,7 +219,7 @@ async def test_a_call_that_waits_is_decided_on_with_a_comment() -> None:
     other = person.send(f"/runs/{run_id}/approve", call_id="call-2")
     assert other.status_code == 409
     sent = person.send(f"/runs/{run_id}/reject", call_id=ASKED.call.id, note="Not that.")
-    assert sent.headers["location"] == f"/console/runs/{run_id}"
+    assert sent.headers["location"] == f"/console/runs/{run_id}#top"
     (given,) = (await console.service.desk.entries("red", run_id))[2:]
     assert (given.event.allowed, given.event.by, given.event.note) == (
         False,
@@ -217,8 +227,55 @@ async def test_a_call_that_waits_is_decided_on_with_a_comment() -> None:
         "Not that.",
     )
     assert person.send(f"/runs/{run_id}/approve", call_id=ASKED.call.id).status_code == 409
-    assert [change.action for change in console.audit.kept] == ["reject_call"]
-    assert person.send(f"/runs/{run_id}/reject", note="x" * 2_001).status_code == 400
+    (change,) = console.audit.kept
+    assert (change.action, change.detail) == (
+        "reject_call",
+        {"call_id": ASKED.call.id, "tool": "run_command"},
+    )
+    late = person.send(f"/runs/{run_id}/reject", call_id=ASKED.call.id, note="x" * 2_001)
+    assert late.status_code == 400
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+async def test_a_decision_names_the_call_that_was_looked_at(decision: str) -> None:
+    """Without one it is about whichever call waits by then, which nobody has seen."""
+    console = Console()
+    run_id = await console.service.order()
+    await console.service.waiting(run_id)
+    sent = console.person().send(f"/runs/{run_id}/{decision}")
+    assert (sent.status_code, "names no call" in words(sent)) == (400, True)
+    assert (await console.service.desk.get("red", run_id)).state == "waiting"
+    assert console.audit.kept == []
+
+
+async def test_waiting_for_a_person_is_told_apart_from_the_work() -> None:
+    """Of the duration, and of what went wrong: a call that was refused is no error."""
+    console = Console()
+    run_id = await console.service.order()
+    await console.service.begun(run_id, StepStarted(2, "act", "latency"))
+    story = Story()
+    (begun, *_) = await console.service.desk.entries("red", run_id)
+    story.add(begun)
+    call, second = ASKED.call, timedelta(seconds=1)
+    refused = ToolResult(call.id, "It was refused.", is_error=True)
+    events = (
+        ToolCallIntended(2, call),
+        ASKED,
+        ApprovalGiven(2, call.id, allowed=False, by="red-approver"),
+        ToolCallDone(2, refused, 0.1),
+        ToolCallIntended(3, call),
+        ToolCallDone(3, refused, 0.1),
+        replace(ASKED, step=4),
+        RunEnded("cancelled", "Cancelled by boss."),
+    )
+    for number, event in enumerate(events, 2):
+        story.add(Entry(run_id, number, NOON + number * 60 * second, event))
+    marks = [row.marks for row in story.rows if row.kind == "tool"]
+    assert marks == [("refused",), ("error",)]
+    assert story.waited(NOON + 3_600 * second) == 120
+    await console.service.waiting(run_id)
+    console.clock.at = datetime.now(UTC) + timedelta(minutes=4)
+    assert "of which 4 min" in words(console.person().get(f"/runs/{run_id}"))
 
 
 async def test_a_run_is_cancelled_and_ordered_again() -> None:
@@ -227,12 +284,67 @@ async def test_a_run_is_cancelled_and_ordered_again() -> None:
     run_id = await console.service.order()
     person = console.person("red-member")
     assert person.send(f"/runs/{run_id}/retry").status_code == 409
-    assert person.send(f"/runs/{run_id}/cancel", back="list").headers["location"] == "/console/runs"
+    gone = person.send(f"/runs/{run_id}/cancel", back="/runs")
+    assert gone.headers["location"] == f"/console/runs#row-{run_id}"
     person.send(f"/runs/{run_id}/cancel")
     again = person.send(f"/runs/{run_id}/retry").headers["location"]
     run = await console.service.desk.get("red", RunId(again.rpartition("/")[2]))
     assert run.order.retry_of == run_id
-    assert [change.action for change in console.audit.kept] == ["cancel_run", "retry_run"]
+    cancelled, retried = console.audit.kept
+    assert (cancelled.action, retried.action) == ("cancel_run", "retry_run")
+    assert (retried.subject, retried.detail) == (run_id, {"run": run.run_id})
+
+
+async def test_a_run_that_is_to_be_cancelled_is_asked_about_first() -> None:
+    """The page before says what it is; the list that it was chosen from stays as it was."""
+    console = Console()
+    run_id = await console.service.order(task="Mend the parser.")
+    person = console.person("red-member")
+    kept = "/runs?state=queued&words=mend&cursor=9"
+    assert f"/console/runs/{run_id}/cancel?" in person.get(kept).text
+    asked = person.get(f"/runs/{run_id}/cancel", params={"back": kept})
+    assert "Cancel this run? Mend the parser." in words(asked)
+    assert (await console.service.desk.get("red", run_id)).state == "queued"
+    done = person.send(f"/runs/{run_id}/cancel", back=kept)
+    assert done.headers["location"] == f"/console{kept}#row-{run_id}"
+    assert "Cancelled by red-member" in words(person.get(f"/runs/{run_id}"))
+    assert "nothing to cancel" in words(person.get(f"/runs/{run_id}/cancel"))
+    assert console.person("red-viewer").get(f"/runs/{run_id}/cancel").status_code == 403
+
+
+@pytest.mark.parametrize("back", ["//evil.example/runs", "/keys", "/runs/x", "list", "/runs?a=b"])
+async def test_a_cancellation_leads_to_no_other_page(back: str) -> None:
+    """Whatever a form says: to the list or to the run."""
+    console = Console()
+    run_id = await console.service.order()
+    done = console.person("red-member").send(f"/runs/{run_id}/cancel", back=back)
+    to_run, to_list = f"/console/runs/{run_id}", f"/console/runs#row-{run_id}"
+    assert done.headers["location"] == (to_list if back == "/runs?a=b" else to_run)
+
+
+async def test_a_retry_publishes_only_what_the_order_asks_for() -> None:
+    """A push by hand was a decision on one diff; what is ordered again is said beforehand."""
+    console = Console()
+    run_id = await console.service.order()
+    await console.service.begun(run_id, *END)
+    person = console.person("red-member")
+    person.send(f"/runs/{run_id}/publish", publish="branch")
+    assert "of the new run" not in words(person.get(f"/runs/{run_id}"))
+    place = person.send(f"/runs/{run_id}/retry").headers["location"]
+    again = await console.service.desk.get("red", RunId(place.rpartition("/")[2]))
+    assert (again.order.publishes, again.order.publish) == (None, None)
+
+    drafted = await console.service.order(publish="draft", notify="https://hooks.example.org/s3")
+    await console.service.begun(drafted, *END)
+    said = words(person.get(f"/runs/{drafted}"))
+    assert (
+        "Retry does what was ordered once more, and of the new run the diff is pushed to a new"
+        " branch with a draft request, hooks.example.org is told."
+    ) in said
+    place = person.send(f"/runs/{drafted}/retry").headers["location"]
+    again = await console.service.desk.get("red", RunId(place.rpartition("/")[2]))
+    assert again.order.publish == "draft"
+    assert "of the new run" not in words(console.person("red-viewer").get(f"/runs/{drafted}"))
 
 
 async def test_the_diff_of_a_run_is_pushed_on_demand() -> None:
@@ -245,7 +357,7 @@ async def test_the_diff_of_a_run_is_pushed_on_demand() -> None:
     assert "Push branch" in words(person.get(f"/runs/{run_id}"))
     assert person.send(f"/runs/{run_id}/publish", publish="odd").status_code == 400
     assert person.send(f"/runs/{run_id}/publish", publish="branch").status_code == 303
-    assert (await console.service.desk.get("red", run_id)).order.publish == "branch"
+    assert (await console.service.desk.get("red", run_id)).order.publishes == "branch"
     console.service.published[run_id] = Publication(
         run_id, "red", now(), "done", f"turnout/{run_id}", "c" * 40, "javascript:alert(1)"
     )

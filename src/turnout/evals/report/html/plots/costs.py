@@ -2,7 +2,7 @@
 
 from turnout.evals.report.html.markup import Html, element
 from turnout.evals.report.html.plots.frame import WIDTH, Entry, Plot, bottom_axis, left_axis
-from turnout.evals.report.html.plots.marks import line, mark, shade, shape_of
+from turnout.evals.report.html.plots.marks import beside, line, mark, shade, shape_of
 from turnout.evals.report.html.plots.measure import Measure, measure_of
 from turnout.evals.report.html.plots.rates import rate_scale
 from turnout.evals.report.html.plots.scales import Scale, suited
@@ -36,8 +36,9 @@ def cost_plot(section: Section, name: str) -> Plot | None:
         bottom_axis(across, _TOP, _BOTTOM, f"{measure.name.lower()} of a task", measure.words),
         _frontier(section, points, across, up),
     ]
-    for point in points:
-        parts += _point(point, measure, across, up)
+    shifts = beside([(across.at(taken), up.at(rate)) for *_, taken, rate in points])
+    for point, shift in zip(points, shifts, strict=True):
+        parts += _point(point, measure, (across, up), shift)
     words = "; ".join(
         f"{arm.name} {measure.words(taken)}, {percent(rate)}" for _, arm, taken, rate in points
     )
@@ -47,9 +48,11 @@ def cost_plot(section: Section, name: str) -> Plot | None:
     return Plot(name, title, words, _BOTTOM + 40, parts, legend)
 
 
-def _point(point: Point, measure: Measure, across: Scale, up: Scale) -> list[Html]:
+def _point(point: Point, measure: Measure, scales: tuple[Scale, Scale], shift: float) -> list[Html]:
+    """Return the mark of an arm; `shift` is how far to the right, where others are there."""
     place, arm, taken, rate = point
-    x, y = across.at(taken), up.at(rate)
+    across, up = scales
+    x, y = across.at(taken) + shift, up.at(rate)
     bounds, interval = measure.bounds(arm), arm.share.interval
     parts = [line(x, up.at(interval.low), x, up.at(interval.high), f"whisker {shade(place)}")]
     told = f"{arm.name}: {measure.words(taken)} a task, {percent(rate)} ({range_words(arm.share)})"

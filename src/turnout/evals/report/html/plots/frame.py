@@ -8,10 +8,17 @@ from turnout.evals.report.html.markup import Html, element, join, text
 from turnout.evals.report.html.plots.marks import Shape, label, line, mark
 from turnout.evals.report.html.plots.scales import Scale
 
-__all__ = ["WIDTH", "Entry", "Plot", "bottom_axis", "figure", "left_axis"]
+__all__ = ["WIDTH", "Entry", "Plot", "bottom_axis", "figure", "left_axis", "room_for"]
 
 WIDTH: Final = 440
 """Of every plot, in its own units: words are large enough on a narrow screen as well."""
+
+
+_LETTER: Final = 7.5
+"""Width of a digit, at most."""
+_GAP: Final = 6.0
+"""Between a value and its axis."""
+_MARGIN: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +78,24 @@ def bottom_axis(
     """Return lines from `top` to `bottom` at the ticks, with their values and a name below."""
     parts: list[Html] = []
     for tick in scale.ticks:
-        parts.append(line(scale.at(tick), top, scale.at(tick), bottom, "grid"))
-        parts.append(label(scale.at(tick), bottom + 17, words(tick), _anchor(scale, tick)))
+        at = scale.at(tick)
+        parts.append(line(at, top, at, bottom, "grid"))
+        parts.append(label(at, bottom + 17, words(tick), _anchor(at, words(tick))))
     middle = (scale.start + scale.end) / 2
     return join([*parts, label(middle, bottom + 34, name, "middle", class_="axis")])
 
 
-def _anchor(scale: Scale, tick: float) -> Literal["middle", "end"]:
-    return "end" if scale.at(tick) > WIDTH - 24 else "middle"
+def room_for(words: Iterable[str]) -> float:
+    """Return where an axis must begin for its values to stand left of it."""
+    return _MARGIN + _GAP + _LETTER * max(map(len, words), default=0)
+
+
+def _anchor(at: float, words: str) -> Literal["start", "middle", "end"]:
+    """Return how a value stands at its tick, so that nothing of it is cut off."""
+    half = _LETTER * len(words) / 2
+    if at + half > WIDTH:
+        return "end"
+    return "start" if at - half < 0 else "middle"
 
 
 def left_axis(
@@ -89,7 +106,7 @@ def left_axis(
         join(
             [
                 line(left, scale.at(tick), right, scale.at(tick), "grid"),
-                label(left - 6, scale.at(tick) + 4, words(tick), "end"),
+                label(left - _GAP, scale.at(tick) + 4, words(tick), "end"),
             ]
         )
         for tick in scale.ticks

@@ -1,11 +1,12 @@
 """Points, lines and words on a plot. Arms are told apart by colour and by shape."""
 
+from collections.abc import Sequence
 from math import hypot
 from typing import Final, Literal, assert_never
 
 from turnout.evals.report.html.markup import Html, element, text
 
-__all__ = ["SHADES", "Shape", "label", "line", "mark", "shade", "shape_of", "short"]
+__all__ = ["SHADES", "Shape", "beside", "label", "line", "mark", "shade", "shape_of", "short"]
 
 Shape = Literal["circle", "square", "diamond", "triangle"]
 
@@ -51,6 +52,22 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Html:
     if hypot(x2 - x1, y2 - y1) < 0.01:
         return Html("")
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+def beside(places: Sequence[tuple[float, float]]) -> tuple[float, ...]:
+    """Return how far to the right each point is put, so that none lies under another.
+
+    Points count as lying on each other where less than half of a mark shows.
+    """
+    taken: list[tuple[float, float]] = []
+    shifts = []
+    for x, y in places:
+        shift = 0.0
+        while any(hypot(x + shift - each, y - up) < _R for each, up in taken):
+            shift += 2 * _R
+        taken.append((x + shift, y))
+        shifts.append(shift)
+    return tuple(shifts)
 
 
 def label(

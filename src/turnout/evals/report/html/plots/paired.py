@@ -3,15 +3,22 @@
 from typing import Final
 
 from turnout.evals.report.html.markup import Html
-from turnout.evals.report.html.plots.frame import WIDTH, Entry, Plot, bottom_axis, left_axis
-from turnout.evals.report.html.plots.marks import Shape, line, mark, short
+from turnout.evals.report.html.plots.frame import (
+    WIDTH,
+    Entry,
+    Plot,
+    bottom_axis,
+    left_axis,
+    room_for,
+)
+from turnout.evals.report.html.plots.marks import Shape, beside, label, line, mark, short
 from turnout.evals.report.html.plots.measure import measure_of
 from turnout.evals.report.html.plots.scales import suited
 from turnout.evals.report.model import Comparison, InstanceResults, Section
 
 __all__ = ["paired_plot"]
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, WIDTH - 24.0, 30.0, 270.0
+_RIGHT, _TOP, _BOTTOM = WIDTH - 24.0, 30.0, 270.0
 
 _MARKS: Final[tuple[tuple[str, Shape], ...]] = (
     ("shade-2", "circle"),
@@ -34,18 +41,26 @@ def paired_plot(section: Section, comparison: Comparison, name: str) -> Plot | N
     if len(found) < 2:
         return None
     values = [value for _, x, y, _ in found for value in (x, y)]
-    across, up = suited(values, _LEFT, _RIGHT), suited(values, _BOTTOM, _TOP)
+    up = suited(values, _BOTTOM, _TOP)
+    left = room_for(map(measure.words, up.ticks))
+    across = suited(values, left, _RIGHT)
     reference, arm = short(comparison.reference, 32), short(comparison.arm, 32)
     parts: list[Html] = [
-        left_axis(up, _LEFT, _RIGHT, arm, measure.words),
+        left_axis(up, left, _RIGHT, arm, measure.words),
         bottom_axis(across, _TOP, _BOTTOM, reference, measure.words),
-        line(_LEFT, _BOTTOM, _RIGHT, _TOP, "even"),
+        line(left, _BOTTOM, _RIGHT, _TOP, "even"),
     ]
+    groups: dict[tuple[int, int, int], list[str]] = {}
     for task, x, y, who in found:
-        class_, shape = _MARKS[who]
         told = f"{task.instance_id}: {measure.words(y)} under {comparison.arm}, {measure.words(x)}"
         told += f" under {comparison.reference}"
-        parts.append(mark(across.at(x), up.at(y), shape, class_, told))
+        groups.setdefault((round(across.at(x)), round(up.at(y)), who), []).append(told)
+    shifts = beside([(x, y) for x, y, _ in groups])
+    for ((x, y, who), told_of), shift in zip(groups.items(), shifts, strict=True):
+        class_, shape = _MARKS[who]
+        parts.append(mark(x + shift, y, shape, class_, "; ".join(told_of)))
+        if len(told_of) > 1:
+            parts.append(label(x + shift, y - 8, f"×{len(told_of)}", "middle"))
     below = sum(y < x for _, x, y, _ in found)
     legend = _legend(comparison, [who for *_, who in found])
     words = f"{comparison.arm} took less on {below} of {len(found)} tasks. "

@@ -20,13 +20,15 @@ __all__ = [
 _WIDTH: Final = 720.0
 _HEIGHT: Final = 220.0
 _LEFT: Final = 80.0
-_BOTTOM: Final = 30.0
-_TOP: Final = 10.0
-_RIGHT: Final = 8.0
+_BOTTOM: Final = 36.0
+_TOP: Final = 16.0
+_RIGHT: Final = 28.0
 _WIDEST_BAR: Final = 48.0
 _FILLED: Final = 0.72
 """Share of a column's room that its bar takes."""
 _MOST_LABELS: Final = 7
+_HALF_LETTER: Final = 3.6
+"""Pixels of half a character of a label."""
 _TICKS: Final = 4
 _THINNEST: Final = 1.0
 """Pixels: what is there at all is seen."""
@@ -116,13 +118,16 @@ def columns_chart(
     names: Sequence[str],
     series: Sequence[Series],
     said: Callable[[float], str],
+    *,
+    whole: bool = False,
 ) -> Chart:
     """Return stacked columns, one for each name; `said` writes a value for people.
 
-    Values are at least 0, and as many in each series as there are names.
+    Values are at least 0, and as many in each series as there are names. With `whole` they
+    are counts, and so are the values at the axis.
     """
     totals = [sum(one.values[place] for one in series) for place in range(len(names))]
-    top = _round_up(max(totals, default=0.0))
+    top = _round_up(max(totals, default=0.0), whole=whole)
     room = (_WIDTH - _LEFT - _RIGHT) / max(1, len(names))
     base, tall = _HEIGHT - _BOTTOM, _HEIGHT - _BOTTOM - _TOP
     wide = min(_WIDEST_BAR, room * _FILLED)
@@ -151,7 +156,7 @@ def columns_chart(
             for step in range(_TICKS + 1)
         ),
         columns=tuple(
-            Column(_px(_LEFT + (place + 0.5) * room), name if place % every == 0 else "")
+            _column(_LEFT + (place + 0.5) * room, name if place % every == 0 else "")
             for place, name in enumerate(names)
         ),
         legend=tuple(Legend(s.name, colour) for s, colour in zip(series, colours, strict=True)),
@@ -173,12 +178,20 @@ def fold_series(series: Sequence[Series], *, most: int) -> Sequence[Series]:
     return [*kept, Series("others", tuple(map(sum, together)), "dim")]
 
 
-def _round_up(value: float) -> float:
+def _column(middle: float, name: str) -> Column:
+    """Return the label of a column, far enough from the right edge to be seen whole."""
+    return Column(_px(min(middle, _WIDTH - _HALF_LETTER * len(name))), name)
+
+
+def _round_up(value: float, *, whole: bool) -> float:
     """Return the next number up that reads well on an axis with four parts."""
     if value <= 0:
-        return 1.0
+        return float(_TICKS) if whole else 1.0
     unit: float = 10.0 ** floor(log10(value))
-    return next(step * unit for step in (1.0, 2.0, 4.0, 8.0, 10.0) if value <= step * unit * 1.0001)
+    tops = (step * unit for step in (1.0, 2.0, 4.0, 8.0, 10.0, 12.0, 20.0))
+    return next(
+        top for top in tops if value <= top * 1.0001 and not (whole and round(top) % _TICKS)
+    )
 
 
 def _px(value: float) -> float:

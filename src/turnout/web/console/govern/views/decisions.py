@@ -48,7 +48,7 @@ class DecisionView:
     candidates: tuple[CandidateView, ...]
 
 
-def decision_view(decision: Decision, policy: str) -> DecisionView:
+def decision_view(decision: Decision, policy: str, *, is_draft: bool = False) -> DecisionView:
     """Return what is shown of a decision; `policy` is the name of the one that it was under."""
     places = {id_: place for place, id_ in enumerate(decision.order, 1)}
     shown = [_candidate(each, places.get(each.deployment, 0)) for each in decision.candidates]
@@ -56,7 +56,7 @@ def decision_view(decision: Decision, policy: str) -> DecisionView:
     return DecisionView(
         chosen=decision.order[0] if decision.order else "",
         reason=decision.reason,
-        facts=tuple(_facts(decision, policy)),
+        facts=tuple(_facts(decision, policy, is_draft=is_draft)),
         candidates=tuple(shown),
     )
 
@@ -77,9 +77,10 @@ def grounds_text(grounds: Grounds) -> str:
     )
 
 
-def _facts(decision: Decision, policy: str) -> Iterator[tuple[str, str]]:
+def _facts(decision: Decision, policy: str, *, is_draft: bool) -> Iterator[tuple[str, str]]:
     revision = decision.policy_revision
-    number = f"revision {revision}" if revision else "not applied"
+    number = f"revision {revision}" if revision else "as the configuration file has it"
+    number = "not saved" if is_draft else number
     yield "Policy", f"{policy}, {number}"
     yield "Objective", decision.objective
     yield "Task kind", f"{decision.task} ({decision.task_source})"

@@ -6,23 +6,36 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote, urlencode
 
 from turnout.core.ids import RunId
 from turnout.core.service.turns import EVALUATIONS
+from turnout.core.text import visible
 from turnout.errors import ConfigError, NotFoundError
 from turnout.evals.report.figures import summarise
 from turnout.evals.report.html.page import report_body
-from turnout.evals.report.read import read_rows
+from turnout.evals.report.read import Kept, read_kept
 from turnout.evals.trials.model import Trial
-from turnout.evals.trials.store import read_trials
+from turnout.evals.trials.store import read_results
 from turnout.web.console.visits import BASE
 
-__all__ = ["Results", "ResultsFolder"]
+__all__ = ["ReportBody", "Results", "ResultsFolder"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\.jsonl?", re.ASCII)
 _LARGEST: Final = 128 * 2**20
 _MOST_FILES: Final = 200
 _DIGEST: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ReportBody:
+    """A report as it stands in a page: markup that was put together of escaped parts."""
+
+    markup: str
+
+    def __html__(self) -> str:
+        """Return it for a template, every character of it to be seen."""
+        return visible(self.markup)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +67,28 @@ class ResultsFolder:
         ]
         return sorted(found, key=lambda one: one.at, reverse=True)[:_MOST_FILES]
 
-    def report(self, name: str) -> str:
-        """Return the report of a file as HTML, to stand in a page; all text in it is escaped.
+    def report(self, name: str) -> "ReportBody":
+        """Return the report of a file, to stand in a page; all text in it is escaped and seen.
 
         `NotFoundError` for a file that is not listed, `ConfigError` for one of no results.
         """
-        trials = read_rows(self._path(name))
+        kept = read_kept(self._path(name))
+        trials = kept.trials
         projects = {t.run_id: _project(t) for t in trials if t.run_id is not None}
 
         def link(run: RunId) -> str | None:
             project = projects.get(run)
-            return None if project is None else f"{BASE}/runs/{run}?project={project}"
+            if project is None:
+                return None
+            return f"{BASE}/runs/{quote(run, safe='')}?{urlencode({'project': project})}"
 
-        return report_body(summarise(trials), link)
+        body = report_body(summarise(trials, conditions=kept.conditions), link)
+        return ReportBody(body)
 
-    def trials(self, name: str) -> Sequence[Trial]:
-        """Return the newest trials of a file; the errors of `report`."""
-        return read_trials(self._path(name))
+    def results(self, name: str) -> Kept:
+        """Return the newest trials of a file and their conditions; the errors of `report`."""
+        found = read_results(self._path(name))
+        return Kept(found.trials, found.conditions)
 
     def _path(self, name: str) -> Path:
         path = self.folder / name

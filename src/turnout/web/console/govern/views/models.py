@@ -13,6 +13,7 @@ from turnout.errors import ModelUnavailableError
 from turnout.gateway.catalog import Catalog, Deployment, ToolSupport
 from turnout.gateway.decide.table import Quality, build_table
 from turnout.gateway.evidence import Ailment, Evidence, ProbeResult, Snapshot
+from turnout.gateway.measure.circuits import Newest
 from turnout.gateway.measure.interval import wilson
 from turnout.gateway.measure.probing import ProbeStanding
 from turnout.web.console.govern.views.words import (
@@ -48,14 +49,21 @@ class ModelsSeen:
     failures: Mapping[DeploymentId, ModelUnavailableError] = field(default_factory=dict)
     """Those that could not be asked when the service began."""
     standings: Mapping[DeploymentId, ProbeStanding] = field(default_factory=dict)
+    newest: Mapping[DeploymentId, Newest] = field(default_factory=dict)
+    """How the newest request to each ended that was asked since the service began."""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
     """Whether a deployment is asked like any other."""
 
-    state: Literal["well", "ailing", "unusable"]
+    state: Literal["well", "unasked", "failing", "ailing", "unusable"]
     text: str
+
+    @property
+    def said(self) -> str:
+        """What the state is called."""
+        return "not asked yet" if self.state == "unasked" else self.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,12 @@ class ModelView:
     def probing(self) -> bool:
         """Whether a probe of it is under way."""
         return self.standing is not None and self.standing.state == "running"
+
+    @property
+    def failed_probe(self) -> ProbeStanding | None:
+        """Its newest probe, where that came to nothing; what an older one showed still counts."""
+        standing = self.standing
+        return standing if standing is not None and standing.state == "failed" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +192,30 @@ def _health(seen: ModelsSeen, deployment: Deployment, unset_key: str) -> Health:
         wait = f"for {age_text(ailment.seconds)}" if ailment.seconds >= 1 else "for a moment"
         how = "asked last" if ailment.state == "lost" else "not asked"
         return Health("ailing", f"{how} {wait}: {ailment.why}")
+    newest, standing = seen.newest.get(deployment.id), seen.standings.get(deployment.id)
+    since = None if newest is None else newest.seconds
+    if standing is not None and standing.state != "running":
+        probed = (seen.now - standing.at).total_seconds()
+        if since is None or probed <= since:
+            return _probed(standing, age_text(probed))
+    if newest is not None and newest.failure:
+        ago = age_text(newest.seconds)
+        return Health("failing", f"its newest request failed {ago} ago: {newest.failure}")
+    if newest is not None:
+        return Health("well", f"answered {age_text(newest.seconds)} ago")
     failure = seen.failures.get(deployment.id)
     if failure is not None and deployment.tools == "unknown":
-        return Health("ailing", f"could not be asked at the start: {failure.message}")
-    return Health("well", "takes requests")
+        return Health("failing", f"could not be asked at the start: {failure.message}")
+    evidence = seen.evidence.of.get(deployment.id)
+    if evidence is None or not (evidence.latency_at or evidence.tool_at):
+        return Health("unasked", "takes requests; nothing has asked it yet")
+    return Health("well", "takes requests; it answered before the service began")
+
+
+def _probed(standing: ProbeStanding, ago: str) -> Health:
+    if standing.state == "failed":
+        return Health("failing", f"its probe failed {ago} ago: {standing.detail}")
+    return Health("well", f"answered its probe {ago} ago")
 
 
 def _quality(task: str, quality: Quality) -> Figure:
@@ -213,7 +247,8 @@ def _measures(evidence: Evidence, now: datetime) -> Sequence[Figure]:
         value = f"p50 {milliseconds_text(first)}"
         value += "" if slow is None else f", p95 {milliseconds_text(slow)}"
         n = evidence.latency_samples
-        basis = f"n = {count_text(n, 'answer')}, newest {age_between(seen_at, now)} ago"
+        basis = f"n = {count_text(n, 'answer')}, streamed or short, "
+        basis += f"newest {age_between(seen_at, now)} ago"
         found.append(Figure("first token", value, "", basis))
     if evidence.tokens_per_second_p50 is not None:
         found.append(Figure("speed", f"{evidence.tokens_per_second_p50:.1f} tokens/s", "", ""))

@@ -7,13 +7,13 @@ from typing import Final
 
 from turnout.core.govern.revisions import PolicyRevision
 from turnout.core.govern.toolwatch import PolicyDay, ToolReport
-from turnout.core.money import format_usd
 from turnout.core.policies import Policy, ToolMode
 from turnout.gateway.policy.desk import PolicyDiff
 from turnout.gateway.policy.diff import FieldChange, value_text
 from turnout.gateway.policy.report import PolicyReport
 from turnout.web.console.govern.views.charts import Chart, Series, columns_chart
-from turnout.web.console.govern.views.words import count_text, whole_text
+from turnout.web.console.govern.views.restrictions import restrictions
+from turnout.web.console.govern.views.words import whole_text
 
 __all__ = [
     "ChangeView",
@@ -49,7 +49,7 @@ class PolicyLine:
     objective: str
     mode: ToolMode
     facts: tuple[str, ...]
-    """Pool, tools and caps in a few words."""
+    """All that it says beside that, a rule each."""
     is_default: bool
 
     @property
@@ -124,7 +124,7 @@ def policy_line(revision: PolicyRevision | Policy, *, default: str) -> PolicyLin
         note=applied.note if applied else "",
         objective=policy.objective,
         mode=policy.tools.mode,
-        facts=tuple(_facts(policy)),
+        facts=tuple(restrictions(policy)),
         is_default=policy.name == default,
     )
 
@@ -171,25 +171,7 @@ def days_chart(report: ReportView) -> Chart:
         Series("outside", tuple(float(d.outside) for d in report.days), "bad"),
     ]
     names = [f"{day.day:%b %d}" for day in report.days]
-    return columns_chart("Requests with tools by day", names, series, whole_text)
-
-
-def _facts(policy: Policy) -> Iterator[str]:
-    pool = policy.pool
-    if pool.models:
-        yield f"{count_text(len(pool.models), 'model')} in the pool"
-    else:
-        yield "every model of the catalog"
-    if pool.providers or pool.regions or pool.labels:
-        yield "only " + ", ".join([*pool.providers, *pool.regions, *pool.labels])
-    if policy.tools.mode != "any":
-        yield f"{count_text(len(policy.tools.allow), 'tool')} listed"
-    if policy.session.max_requests is not None:
-        yield f"{count_text(policy.session.max_requests, 'request')} a session"
-    if policy.session.max_spend is not None:
-        yield f"{format_usd(policy.session.max_spend)} a session"
-    if policy.egress.allow:
-        yield f"{count_text(len(policy.egress.allow), 'host')} reachable from sandboxes"
+    return columns_chart("Requests with tools by day", names, series, whole_text, whole=True)
 
 
 def _change(change: FieldChange) -> ChangeView:

@@ -61,6 +61,16 @@ class GroupLine:
     share: float
     """Of the cost of all groups, 0 to 100; of their requests where nothing has a price."""
 
+    @property
+    def p50(self) -> str:
+        """How long half of the whole answers took at most; empty where there are none."""
+        return _answered_in(self.figures.latency_p50_ms)
+
+    @property
+    def p95(self) -> str:
+        """The same of all but the slowest twentieth."""
+        return _answered_in(self.figures.latency_p95_ms)
+
 
 def tiles(report: UsageReport) -> Sequence[Tile]:
     """Return the totals of a report."""
@@ -73,7 +83,7 @@ def tiles(report: UsageReport) -> Sequence[Tile]:
         Tile("Input tokens", f"{total.input_tokens:,}", f"{cached} from caches"),
         Tile("Output tokens", f"{total.output_tokens:,}"),
         Tile("Latency p50", _time(total.latency_p50_ms), f"p95 {_time(total.latency_p95_ms)}"),
-        Tile("First token p50", _time(total.ttft_p50_ms), f"p95 {_time(total.ttft_p95_ms)}"),
+        Tile("First token p50", _time(total.ttft_p50_ms), _streamed(total.ttft_p95_ms)),
     ]
     if machines.segments:
         cost = format_usd(machines.cost)
@@ -110,8 +120,10 @@ def spend_chart(query: UsageQuery, report: UsageReport) -> Chart:
             at = groups.setdefault(name, {})
             at[day] = at.get(day, 0.0) + row.figures.cost
     series = [Series(name, _sums(spans, values)) for name, values in groups.items()]
-    title = f"Spend by {' and '.join(GROUP_TITLES[name].lower() for name in by)} over time"
-    return columns_chart(title, _names(spans), fold_series(series, most=_MOST_SERIES), _usd)
+    title = f"Spend by {' and '.join(GROUP_TITLES[name].lower() for name in by)}"
+    return columns_chart(
+        _over(title, spans), _names(spans), fold_series(series, most=_MOST_SERIES), _usd
+    )
 
 
 def requests_chart(query: UsageQuery, report: UsageReport) -> Chart:
@@ -130,7 +142,7 @@ def requests_chart(query: UsageQuery, report: UsageReport) -> Chart:
         Series("cancelled", _sums(spans, left), "dim"),
         Series("errors", _sums(spans, wrong), "bad"),
     ]
-    return columns_chart("Requests over time", _names(spans), series, whole_text)
+    return columns_chart(_over("Requests", spans), _names(spans), series, whole_text, whole=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +173,11 @@ def _last_day(until: datetime) -> date:
     return (until.astimezone(UTC) - timedelta(microseconds=1)).date()
 
 
+def _over(title: str, spans: Sequence[_Span]) -> str:
+    """Return a title with the time: what lies within one day or week is one column."""
+    return f"{title}, {_names(spans)[0]}" if len(spans) == 1 else f"{title} over time"
+
+
 def _names(spans: Sequence[_Span]) -> Sequence[str]:
     def name(span: _Span) -> str:
         first = f"{span.first:%b %d}"
@@ -184,5 +201,14 @@ def _usd(value: float) -> str:
     return format_usd(Micros(round(value)))
 
 
+def _streamed(slow: int | None) -> str:
+    """Return what is said beside the first token, which an answer in one piece does not have."""
+    return "no answer was streamed" if slow is None else f"p95 {_time(slow)}, streamed answers"
+
+
+def _answered_in(value: int | None) -> str:
+    return "" if value is None else milliseconds_text(value)
+
+
 def _time(value: int | None) -> str:
-    return "none" if value is None else milliseconds_text(value)
+    return "–" if value is None else milliseconds_text(value)

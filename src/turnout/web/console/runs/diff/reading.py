@@ -13,6 +13,8 @@ __all__ = ["DiffFile", "DiffLine", "Hunk", "Pair", "pairs_of", "read_diff"]
 
 _HUNK: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(.*)")
 _NAMES: Final = ("--- ", "+++ ")
+_ESCAPE: Final = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_ESCAPED: Final = dict(zip(b"abtnvfr", b"\a\b\t\n\v\f\r", strict=True))
 
 LineKind = Literal["same", "added", "deleted"]
 
@@ -166,9 +168,22 @@ def _between(line: str) -> str:
     """Return the path of a line `diff --git a/PATH b/PATH`, as far as it can be told."""
     names = line.removeprefix("diff --git ")
     half = len(names) // 2
-    if names[half : half + 1] == " " and names[2:half] == names[half + 3 :]:
-        return names[2:half]
-    return names
+    old, new = _plain(names[:half]), _plain(names[half + 1 :])
+    return new[2:] if names[half : half + 1] == " " and old[2:] == new[2:] else names
+
+
+def _plain(name: str) -> str:
+    """Return a name as it is that git has put in quotes, which it does with any but plain ASCII."""
+    if len(name) < 2 or not (name[0] == name[-1] == '"'):
+        return name
+    text = name[1:-1].encode()
+    return _ESCAPE.sub(_unescaped, text).decode(errors="backslashreplace")
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    said = found[1]
+    code = int(said, 8) & 0xFF if len(said) == 3 else _ESCAPED.get(said[0], said[0])
+    return bytes([code])
 
 
 def _note(file: DiffFile, line: str) -> None:
@@ -178,11 +193,11 @@ def _note(file: DiffFile, line: str) -> None:
     elif line.startswith("deleted file mode "):
         file.status = "deleted"
     elif line.startswith("rename from "):
-        file.status, file.was = "renamed", line.removeprefix("rename from ")
+        file.status, file.was = "renamed", _plain(line.removeprefix("rename from "))
     elif line.startswith("rename to "):
-        file.path = line.removeprefix("rename to ")
+        file.path = _plain(line.removeprefix("rename to "))
     elif line.startswith(_NAMES):
-        name = line[4:].partition("\t")[0]
+        name = _plain(line[4:].partition("\t")[0])
         if name != "/dev/null":
             file.path = name[2:] if name[:2] in {"a/", "b/"} else name
     elif line and not line.startswith("index "):

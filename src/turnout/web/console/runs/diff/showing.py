@@ -1,6 +1,5 @@
 """The diff of a run as a page shows it: as much of it as can be looked at, the rest on demand."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
@@ -11,11 +10,12 @@ from starlette.responses import Response
 from turnout.core.ids import RunId
 from turnout.errors import NotFoundError, UsageError
 from turnout.web.console.runs.diff.colours import coloured, lexer_for
-from turnout.web.console.runs.diff.reading import DiffFile, DiffLine, pairs_of, read_diff
+from turnout.web.console.runs.diff.keeping import Diffs
+from turnout.web.console.runs.diff.reading import DiffFile, DiffLine, pairs_of
 from turnout.web.console.runs.parts import RunPages
 from turnout.web.console.visits import Visit
 
-__all__ = ["Cell", "DiffView", "FileView", "HunkView", "show_diff"]
+__all__ = ["Cell", "DiffView", "FileView", "HunkView", "opened", "show_diff"]
 
 _AT_FIRST: Final = 800
 """Lines that are shown before anybody asks for more."""
@@ -90,7 +90,7 @@ class DiffView:
         return sum(each.file.deleted for each in self.files)
 
 
-async def show_diff(pages: RunPages, visit: Visit) -> Response:
+async def show_diff(pages: RunPages, diffs: Diffs, visit: Visit) -> Response:
     """Show the diff of a run, or one file of it; `NotFoundError` where it has none."""
     run_id = RunId(visit.path("run_id"))
     await pages.runs.desk.get(visit.project, run_id)
@@ -100,28 +100,32 @@ async def show_diff(pages: RunPages, visit: Visit) -> Response:
     asked = visit.query("file")
     if asked and not (asked.isascii() and asked.isdecimal() and len(asked) < 6):
         raise UsageError("`file` is the number of a file of the diff.")
-    view = await asyncio.to_thread(_view, run_id, diff, shape, int(asked) if asked else None)
-    if asked:
-        return visit.page("runs/file.html", view)
-    return visit.page("runs/diff.html" if visit.partial else "runs/diff_page.html", view)
+    whole = "runs/diff.html" if visit.partial else "runs/diff_page.html"
+    template, only = ("runs/file.html", int(asked)) if asked else (whole, None)
+
+    def page(files: Sequence[DiffFile]) -> Response:
+        # A page of so many lines takes a while to write, too.
+        return visit.page(template, _view(run_id, files, shape, only))
+
+    return await diffs.work(diff, page)
 
 
-def _view(run_id: RunId, diff: bytes, shape: DiffShape, only: int | None) -> DiffView:
-    files = read_diff(diff)
+def _view(run_id: RunId, files: Sequence[DiffFile], shape: DiffShape, only: int | None) -> DiffView:
     if only is not None:
         if only >= len(files):
             raise NotFoundError("The diff has no such file.")
-        return DiffView(run_id, shape, [_opened(only, files[only])], 0, whole=False)
+        return DiffView(run_id, shape, [opened(only, files[only])], 0, whole=False)
     shown: list[FileView] = []
     left = _AT_FIRST
     for number, file in enumerate(files[:_FILES]):
         fits = file.size <= left
         left -= file.size if fits else 0
-        shown.append(_opened(number, file) if fits else FileView(number, file, None))
+        shown.append(opened(number, file) if fits else FileView(number, file, None))
     return DiffView(run_id, shape, shown, len(files) - len(shown))
 
 
-def _opened(number: int, file: DiffFile) -> FileView:
+def opened(number: int, file: DiffFile) -> FileView:
+    """Return a file as it is shown, its code in colours."""
     lexer, left, hunks = lexer_for(file.path), _OF_ONE, list[HunkView]()
     for hunk in file.hunks:
         lines = hunk.lines[:left]

@@ -1,0 +1,1 @@
+"""What results show, in every form: reported, compared, exported and published."""

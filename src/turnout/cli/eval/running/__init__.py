@@ -1,0 +1,1 @@
+"""`turnout eval run`: trials worked through, shown while they are."""

@@ -1,0 +1,1 @@
+"""What is told of tests inside a sandbox, and who hears it."""

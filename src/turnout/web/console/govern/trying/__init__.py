@@ -1,0 +1,1 @@
+"""Requests that somebody tries out in the playground."""
