@@ -56,7 +56,7 @@ def test_a_fix_in_the_history_becomes_a_task(pages: TinyRepository) -> None:
     assert "assert [3, 4] == [1, 2]" in row["problem_statement"]
     again = mined(*words)
     assert json.loads(again.stdout)["rows"] == 1
-    assert again.stderr == ""
+    assert again.stderr == "3 commits of pages, 1 commit decided before\n"
 
 
 def test_what_cannot_be_mined_is_said(pages: TinyRepository) -> None:

@@ -11,12 +11,13 @@ from turnout.evals.report.model import Report, Section
 from turnout.evals.report.words import remarks
 from turnout.evals.trials.model import Trial
 
-__all__ = ["KIND", "conditions_of", "report_json", "trials_of"]
+__all__ = ["KIND", "SCHEMA", "conditions_of", "report_json", "trials_of"]
 
 KIND: Final = "turnout eval report"
 """What the object calls itself."""
 
-_SCHEMA: Final = 1
+SCHEMA: Final = 1
+"""Of the object; newer ones are not read."""
 
 
 @cache
@@ -44,7 +45,7 @@ def report_json(report: Report) -> JsonObject:
     )
     return {
         "kind": KIND,
-        "schema": _SCHEMA,
+        "schema": SCHEMA,
         "notes": list(report.notes),
         "sections": sections,
         "conditions": [conditions_json(each) for each in report.conditions],

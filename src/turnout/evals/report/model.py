@@ -1,12 +1,14 @@
 """The figures of a report; all of them follow from its trials."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from turnout.core.inference import StepKind
 from turnout.core.money import Micros
 from turnout.evals.conditions.model import Conditions
 from turnout.evals.report.stats.bootstrap import Bounds
+from turnout.evals.report.texts import TaskText
 from turnout.evals.trials.model import Mode, Trial
 from turnout.gateway.measure.interval import Interval
 
@@ -309,3 +311,5 @@ class Report:
     """What commands ran them under, oldest first."""
     notes: tuple[str, ...] = ()
     """What a reader of all of it must know, a sentence each."""
+    texts: Mapping[tuple[str, str], TaskText] = field(default_factory=dict)
+    """What tasks say, by id and digest, where their file was read as well."""

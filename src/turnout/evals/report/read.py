@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from turnout.core.json import JsonObject
 from turnout.errors import ConfigError
 from turnout.evals.conditions.model import Conditions
-from turnout.evals.report.json import KIND, conditions_of, trials_of
+from turnout.evals.report.json import KIND, SCHEMA, conditions_of, trials_of
 from turnout.evals.trials.model import Trial
 from turnout.evals.trials.store import Results
 
@@ -40,6 +40,12 @@ def read_kept(path: Path) -> Kept:
     report = _report(path)
     if report is None:
         return _rows(path)
+    schema = report.get("schema", SCHEMA)
+    if not isinstance(schema, int) or schema > SCHEMA:
+        raise ConfigError(
+            f"{path} is a report of format {schema!r}, which this version does not know.",
+            mend="Update Turnout, or make it again from its results.",
+        )
     try:
         return Kept(trials_of(report), conditions_of(report))
     except ValidationError as error:

@@ -1,6 +1,6 @@
 """Numbers and findings in words, the same in every form of a report."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from turnout.core.money import Micros, format_usd
 from turnout.evals.report.counting.best import leaders
@@ -196,8 +196,10 @@ def _findings(section: Section) -> Iterator[str]:
         f"{arm} from {_listed([c for c in dark if c.arm == arm])}"
         for arm in dict.fromkeys(c.arm for c in dark)
     )
+    reach = _reach(min(dark, key=lambda c: c.tasks))
+    known = any(reach in finding(c) for c in first)
     yield (
-        f"Cannot be told apart by their rates: {told}. {_reach(min(dark, key=lambda c: c.tasks))} "
+        f"Cannot be told apart by their rates: {told}. {'' if known else f'{reach} '}"
         "Intervals and p-values are in the table of pairs."
     )
 
@@ -227,8 +229,17 @@ def _arm_remarks(arms: Sequence[Arm]) -> Iterator[str]:
         each = _of_each(flipped, lambda arm: f"{arm.flips.flipped} of {arm.flips.tasks}")
         yield f"Repeated tasks that came out differently from try to try: {each}."
     for about in dict.fromkeys(advice.about for arm in arms for advice in arm.warnings):
-        told = [(arm.name, a.text) for arm in arms for a in arm.warnings if a.about == about]
-        yield f"{about}: {' '.join(f'{name}: {text}' for name, text in told)}"
+        texts: dict[str, list[str]] = {}
+        for arm in arms:
+            for advice in arm.warnings:
+                if advice.about == about:
+                    texts.setdefault(advice.text, []).append(arm.name)
+        yield f"{about}. {_of_several(texts)}"
+
+
+def _of_several(texts: Mapping[str, Sequence[str]]) -> str:
+    """Return what is said of arms, each text once after the names that it is said of."""
+    return " ".join(f"{', '.join(names)}: {text}" for text, names in texts.items())
 
 
 def _of_each(arms: Sequence[Arm], words: Callable[[Arm], str]) -> str:

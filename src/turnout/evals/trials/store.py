@@ -30,6 +30,7 @@ __all__ = ["Results", "read_results", "read_trials"]
 _LARGEST: Final = 1 << 30
 _OPENING: Final = b'{"evaluation":'
 """How the first line of a file begins."""
+_OF_TASKS: Final = ("problem_statement", "task", "hidden_tests", "fix_commit")
 _MOST: Final = 10**15
 """Of any count, time or amount in micro-USD that was measured."""
 
@@ -204,13 +205,18 @@ class Results:
         why = f": {_fault(error)}" if known or isinstance(error, _NoNumberError) else ""
         if ours and not why:
             why = ": it is no JSON object" if not isinstance(row, dict) else ": it has no grade"
-        mend = (
-            f"Take the line away, and its trial is run again: sed -i {number}d "
-            f"{shlex.quote(str(self._path))}"
-            if ours
-            else "Results are files that `turnout eval run` writes, by default "
-            "TASKS.results.jsonl. Name that one."
-        )
+        if ours:
+            path = shlex.quote(str(self._path))
+            mend = f"Take the line away, and its trial is run again: sed -i {number}d {path}"
+        elif isinstance(row, dict) and not row.keys().isdisjoint(_OF_TASKS):
+            mend = (
+                f"These are tasks. Their results are in {self._path.stem}.results.jsonl by default."
+            )
+        else:
+            mend = (
+                "Results are files that `turnout eval run` writes, by default "
+                "TASKS.results.jsonl. Name that one."
+            )
         raise ConfigError(f"{place} is no result of an evaluation{why}.", mend=mend) from None
 
     def _take(self, trial: Trial) -> None:

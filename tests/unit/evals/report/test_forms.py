@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.trials import arm_of_trials, trial
 
+from turnout.core.money import Micros
 from turnout.errors import ConfigError
 from turnout.evals.report.figures import summarise
 from turnout.evals.report.html.page import report_html
@@ -31,6 +32,7 @@ from turnout.evals.report.read import read_rows
 from turnout.evals.report.tables import detail_tables, usd_column
 from turnout.evals.report.text import report_text
 from turnout.evals.report.words import remarks
+from turnout.evals.trials.model import KindUsage
 from turnout.evals.trials.store import Results
 
 ROOT = Path(__file__).parents[4]
@@ -89,6 +91,18 @@ def test_remarks_of_a_kind_are_made_once_for_all_arms() -> None:
     assert "auto 1 trial, model:big 1 trial" in " ".join(said)
     one = remarks(summarise([trial("a")]).sections[0])
     assert any(each.startswith("1 task is too few") for each in one)
+
+
+def test_what_is_so_of_several_arms_is_said_once() -> None:
+    """The same advice for each of them is one to read."""
+    calls = (
+        KindUsage("plan", "m", 1, 100, 20, 0, Micros(10)),
+        KindUsage("act", "m", 9, 900, 180, 0, Micros(90)),
+    )
+    rows = [trial("a", arm=arm, usage=calls) for arm in ("auto", "policy:a", "policy:b")]
+    (told,) = [r for r in remarks(summarise(rows).sections[0]) if r.startswith("Act steps")]
+    assert told.startswith("Act steps in the cost. auto, policy:a, policy:b: They make up 90%")
+    assert told.count("They make up") == 1
 
 
 def test_nothing_is_called_best_where_nothing_was_resolved() -> None:
@@ -233,6 +247,7 @@ def test_results_are_read_with_what_was_tried_again(tmp_path: Path) -> None:
         ("[1, 2]\n", "is no result of an evaluation"),
         ('{"kind": "turnout eval report", "trials": [{"instance_id": 3}]}', "of which 0."),
         ('{"kind": "turnout eval report"}', "is wrong"),
+        ('{"kind": "turnout eval report", "schema": 9, "trials": []}', "report of format 9"),
     ],
 )
 def test_a_file_that_is_neither_is_an_error(tmp_path: Path, text: str | None, said: str) -> None:

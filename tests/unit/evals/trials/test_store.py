@@ -203,3 +203,12 @@ def test_of_files_that_were_put_together_the_first_names_the_runs(tmp_path):
     path.write_bytes(path.read_bytes() + second.read_bytes())
     assert Results(path).evaluation == first.evaluation
     assert len(read_trials(path)) == 2
+
+
+def test_a_file_of_tasks_is_told_as_what_it_is(tmp_path):
+    """It is easily taken for that of its results."""
+    path = tmp_path / "bugs.jsonl"
+    path.write_text('{"instance_id": "a", "problem_statement": "It fails."}\n')
+    with pytest.raises(ConfigError) as caught:
+        Results(path)
+    assert "bugs.results.jsonl" in caught.value.mend

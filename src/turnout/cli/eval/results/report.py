@@ -1,18 +1,22 @@
 """`turnout eval report`: what results show, on the screen and in files."""
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from turnout.cli.eval.options import beside
 from turnout.cli.eval.results.forms import file_options, say_report, write_report
-from turnout.cli.options import json_option
+from turnout.cli.options import json_option, repos_option
 from turnout.errors import UsageError
 from turnout.evals.grading.health import load_health
+from turnout.evals.instances.load import load_instances
 from turnout.evals.report.figures import summarise
 from turnout.evals.report.model import SetCheck, Unfit
 from turnout.evals.report.read import read_kept
+from turnout.evals.report.texts import texts_of
 
 __all__ = ["check_of", "report"]
 
@@ -22,6 +26,7 @@ __all__ = ["check_of", "report"]
     epilog="\b\nExamples:\n"
     "  turnout eval report tasks.results.jsonl\n"
     "  turnout eval report tasks.results.jsonl --html report.html --markdown comment.md\n"
+    "  turnout eval report tasks.results.jsonl --html report.html --tasks tasks.jsonl\n"
     "  turnout eval report tasks.results.jsonl --json > report.json\n"
     "\b\nExit codes:\n"
     "  0  the report was made, whatever it shows\n"
@@ -39,6 +44,13 @@ __all__ = ["check_of", "report"]
     metavar="FILE",
     help="What `eval check` found of the tasks; by default that beside RESULTS, if it is there.",
 )
+@click.option(
+    "--tasks",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="Show what each task says, its tests and its known fix, on the HTML page.",
+)
+@repos_option
 @file_options
 @json_option
 def report(
@@ -46,6 +58,8 @@ def report(
     results: Sequence[Path],
     arm: str | None,
     health: Path | None,
+    tasks: Path | None,
+    repos: Path | None,
     html: Path | None,
     markdown: Path | None,
     brief: bool,
@@ -66,6 +80,9 @@ def report(
             mend=f"There are {', '.join(sorted(known))}." if known else "They are empty.",
         )
     found = summarise(rows, conditions=conditions, arm=arm, check=check_of(results, health))
+    if tasks is not None:
+        instances = asyncio.run(load_instances(tasks, repositories=repos))
+        found = replace(found, texts=texts_of(instances))
     write_report(found, html, markdown, results)
     say_report(found, brief=brief, as_json=as_json)
     return 0

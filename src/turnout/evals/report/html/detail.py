@@ -9,6 +9,7 @@ from turnout.evals.report.counting.arms import spent
 from turnout.evals.report.html.markup import Html, element, join, text
 from turnout.evals.report.model import ArmResult, InstanceResults, Section
 from turnout.evals.report.tables import task_grade
+from turnout.evals.report.texts import TaskText
 from turnout.evals.report.words import plural, seconds_words, usd
 from turnout.evals.trials.model import Trial
 
@@ -24,6 +25,9 @@ _FEWEST_LINES: Final = 20
 _LINES_IN_ALL: Final = 60_000
 """Of all patches of a section together; where there are many, less of each is shown."""
 
+_STATEMENT: Final = 8_000
+"""Characters of a task that are shown."""
+_TESTS: Final = 20
 _CHECKS: Final = {True: "yes", False: "no"}
 
 
@@ -36,11 +40,18 @@ def _anchor(prefix: str, place: int) -> str:
     return f"{prefix}-task-{place + 1}"
 
 
-def task_list(section: Section, prefix: str, link: RunLink, heading: str) -> Html:
+def task_list(
+    section: Section,
+    prefix: str,
+    link: RunLink,
+    heading: str,
+    texts: Mapping[tuple[str, str], TaskText],
+) -> Html:
     """Return one line for each task, which opens; they stand under `heading`."""
     apart = {name for each in section.comparisons for name in each.discordant}
     trials = sum(len(result.trials) for task in section.tasks for result in task.results)
-    shown = _Shown(link, heading, min(_LINES, max(_FEWEST_LINES, _LINES_IN_ALL // max(1, trials))))
+    lines = min(_LINES, max(_FEWEST_LINES, _LINES_IN_ALL // max(1, trials)))
+    shown = _Shown(link, heading, lines, texts)
     return join(
         _task(task, _anchor(prefix, place), task.instance_id in apart, shown)
         for place, task in enumerate(section.tasks)
@@ -55,6 +66,7 @@ class _Shown:
     heading: str
     lines: int
     """Of each patch."""
+    texts: Mapping[tuple[str, str], TaskText]
 
 
 def _task(task: InstanceResults, anchor: str, apart: bool, shown: _Shown) -> Html:
@@ -75,9 +87,34 @@ def _task(task: InstanceResults, anchor: str, apart: bool, shown: _Shown) -> Htm
             *chips,
         ),
         element("p", text(facts), class_="note") if facts else Html(""),
+        _told_task(task, shown),
         *(_trial(trial, result.arm, shown) for result in task.results for trial in result.trials),
         id=anchor,
         class_="task",
+    )
+
+
+def _told_task(task: InstanceResults, shown: _Shown) -> Html:
+    """Return what a task says, the tests that must pass and the known fix."""
+    told = shown.texts.get((task.instance_id, task.digest))
+    if told is None:
+        return Html("")
+    tests = ", ".join(told.tests[:_TESTS])
+    if len(told.tests) > _TESTS:
+        tests += f" and {len(told.tests) - _TESTS} more"
+    facts = [
+        element("div", element("dt", text(name)), element("dd", text(value)))
+        for name, value in (("must pass", tests),)
+        if value
+    ]
+    statement = told.statement[:_STATEMENT] + ("…" if len(told.statement) > _STATEMENT else "")
+    return element(
+        "section",
+        element("h4", text("The task")),
+        element("p", text(statement), class_="statement"),
+        element("dl", *facts),
+        _patch(told.patch, f"{task.instance_id}, the known fix: {shown.heading}", shown.lines),
+        class_="trial given",
     )
 
 

@@ -1,7 +1,8 @@
 """A report as HTML: a page of its own, or what another page holds."""
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 
@@ -17,6 +18,7 @@ from turnout.evals.report.html.plots.spend import spend_plot
 from turnout.evals.report.html.tables import table_html
 from turnout.evals.report.model import Report, Section
 from turnout.evals.report.tables import arm_table, detail_tables
+from turnout.evals.report.texts import TaskText
 from turnout.evals.report.told import told_conditions
 from turnout.evals.report.words import mode_words, remarks, set_words
 
@@ -67,7 +69,8 @@ def report_body(report: Report, link: RunLink | None = None) -> str:
     """
     found = link or _nowhere
     sections = [
-        join(_section(section, f"s{place}", found)) for place, section in enumerate(report.sections)
+        join(_section(section, f"s{place}", _Beside(found, report.texts)))
+        for place, section in enumerate(report.sections)
     ]
     empty = [element("p", text("There are no trials."))]
     notes = [element("p", text(note), class_="note") for note in report.notes]
@@ -78,7 +81,15 @@ def _nowhere(run_id: RunId) -> None:
     del run_id
 
 
-def _section(section: Section, prefix: str, link: RunLink) -> Iterator[Html]:
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What tasks are shown with."""
+
+    link: RunLink
+    texts: Mapping[tuple[str, str], TaskText]
+
+
+def _section(section: Section, prefix: str, beside: _Beside) -> Iterator[Html]:
     anchors = anchors_of(section, prefix)
     heading = f"Tests {section.mode}{', strict' if section.strict else ''}"
     yield element("h2", text(heading))
@@ -93,7 +104,7 @@ def _section(section: Section, prefix: str, link: RunLink) -> Iterator[Html]:
     for table in detail_tables(section):
         yield table_html(table, anchors, heading)
     yield element("h3", text("Tasks"))
-    yield task_list(section, prefix, link, heading)
+    yield task_list(section, prefix, beside.link, heading, beside.texts)
 
 
 def _plots(section: Section, prefix: str) -> Sequence[Plot]:

@@ -1,7 +1,9 @@
 """A report as one HTML page."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 from tests.trials import arm_of_trials, trial
 
@@ -10,6 +12,7 @@ from turnout.core.money import Micros
 from turnout.evals.report.figures import summarise
 from turnout.evals.report.html.page import report_body, report_css, report_html
 from turnout.evals.report.model import Report
+from turnout.evals.report.texts import TaskText
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)> &amp; \u202e'
 EMPTY = {"meta", "br", "hr", "line", "rect", "circle", "path", "polygon"}
@@ -220,3 +223,36 @@ def test_no_value_of_an_axis_is_cut_off() -> None:
             width = 7.0 * len(words)
             left = float(at) - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
             assert 0 <= left <= left + width <= 440.5
+
+
+def test_no_value_of_an_axis_runs_into_the_next() -> None:
+    """Where there is no room for all of them, some lines have no value."""
+    rows = [
+        *arm_of_trials("auto", ["resolved"] * 4, cost=150),
+        *arm_of_trials("b", ["resolved"] * 4, cost=198),
+    ]
+    page = report_html(summarise(rows))
+    rows_of: dict[str, list[tuple[float, float]]] = {}
+    plot = placed(page, "Cost of each task")
+    for at, y, anchor, words in re.findall(
+        r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)"[^>]*>(\$[\d.]+)</text>', plot
+    ):
+        width = 7.0 * len(words)
+        left = float(at) - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+        rows_of.setdefault(y, []).append((left, left + width))
+    assert max(map(len, rows_of.values())) > 1
+    for places in rows_of.values():
+        assert all(a[1] < b[0] for a, b in pairwise(sorted(places)))
+
+
+def test_a_task_is_shown_with_what_it_says_and_how_it_was_mended() -> None:
+    """Of the row that was run: after a change it says something else."""
+    told = TaskText(f"Counts wrong. {HOSTILE}", ("tests/test_a.py::test_b",) * 25, "+fixed = 1\n")
+    made = summarise([trial("a"), trial("b")])
+    other = ("b", "another row")
+    html = report_html(replace(made, texts={("a", "row-a"): told, other: told}))
+    assert html.count("Counts wrong.") == html.count("<ins>+fixed = 1") == 1
+    assert "and 5 more" in html
+    assert {"script", "img"}.isdisjoint(tag for tag, _ in Page(html).found)
+    labels = Page(html).all("aria-label")
+    assert len(labels) == len(set(labels))

@@ -77,10 +77,17 @@ def bottom_axis(
 ) -> Html:
     """Return lines from `top` to `bottom` at the ticks, with their values and a name below."""
     parts: list[Html] = []
+    free = -_GAP
     for tick in scale.ticks:
-        at = scale.at(tick)
+        at, told = scale.at(tick), words(tick)
         parts.append(line(at, top, at, bottom, "grid"))
-        parts.append(label(at, bottom + 17, words(tick), _anchor(at, words(tick))))
+        anchor = _anchor(at, told)
+        width = _LETTER * len(told)
+        left = at - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+        if left >= free:
+            # A value that would run into the one before is left to its neighbours.
+            parts.append(label(at, bottom + 17, told, anchor))
+            free = left + width + _GAP / 2
     middle = (scale.start + scale.end) / 2
     return join([*parts, label(middle, bottom + 34, name, "middle", class_="axis")])
 
