@@ -38,7 +38,7 @@ async def killed_after(one: Set, seconds: float, *options: str) -> bool:
 
 async def main(options: Options) -> None:
     """Kill it, let it come to its end, and count."""
-    instances, kills = options.pick(12, 2), options.pick(10, 1)
+    instances, kills = options.pick(30, 2), options.pick(10, 1)
     chance = random.Random(_SEED)
     asked = ("--concurrency", "4")
     done = 0
@@ -50,6 +50,9 @@ async def main(options: Options) -> None:
         counts = Counter(trial.unit for trial in one.rows())
         runs = await one.run_ids()
         grades = Counter((trial.arm, trial.grade) for trial in one.trials())
+        for trial in one.trials():
+            if (trial.grade == "resolved") != (trial.arm == "model:gold"):
+                print(f"{trial.unit}: {trial.grade}, {trial.outcome}: {trial.detail}")
         report(
             "eval_kills",
             options,
