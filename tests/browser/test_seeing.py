@@ -132,6 +132,10 @@ async def test_a_run_is_printed_without_what_only_a_screen_needs(
             await expect(page.locator(what)).to_be_visible()
         for what in ("nav", "button", "form", "#diff .button"):
             assert await page.locator(what).filter(visible=True).count() == 0, what
+        # Paper is white, whatever the screen is.
+        await page.emulate_media(media="print", color_scheme="dark")
+        card = "getComputedStyle(document.documentElement).getPropertyValue('--card')"
+        assert (await page.evaluate(card)).strip() == "#ffffff"
 
 
 async def test_nothing_moves_for_whoever_wants_it_still(furnished: Furnished, visit: Visit) -> None:
@@ -142,3 +146,13 @@ async def test_nothing_moves_for_whoever_wants_it_still(furnished: Furnished, vi
         assert await visitor.page.evaluate(moving) == 0
         await visitor.page.emulate_media(reduced_motion="no-preference")
         assert await visitor.page.evaluate(moving) == 1
+
+
+async def test_a_review_that_came_to_no_decision_is_not_said_to_block(
+    furnished: Furnished, visit: Visit
+) -> None:
+    """One that decided is."""
+    async with visit("viewer") as visitor:
+        for run, word in ((furnished.failed, "no decision"), (furnished.reviewed, "blocks")):
+            await visitor.open(f"runs/{run}")
+            await expect(visitor.page.locator("#result h2 .badge").first).to_have_text(word)
