@@ -18,7 +18,7 @@ from turnout.core.json import JsonObject
 from turnout.errors import ConfigError, ConflictError
 from turnout.evals.mine.reasons import Dropped, Reason
 
-__all__ = ["MinedFile"]
+__all__ = ["MinedFile", "held"]
 
 Line = TypeVar("Line", bound=BaseModel)
 
@@ -40,6 +40,28 @@ class _Gone(BaseModel):
     detail: str = ""
     asked: str = ""
     """Hash of what was asked for: under other rules the commit is looked at again."""
+
+
+@contextmanager
+def held(path: Path, taken: ConflictError) -> Iterator[None]:
+    """Hold a file, made where there is none; raise `taken` where another process holds it.
+
+    `ConfigError` where it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("ab")
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror}.",
+            mend="Keep the file in a folder that you may write to.",
+        ) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise taken from None
+        yield
 
 
 class MinedFile:
@@ -67,16 +89,7 @@ class MinedFile:
 
         What has nothing to say in the end leaves no file behind.
         """
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock = self.dropped_path.open("ab")
-        except OSError as error:
-            raise ConfigError(f"{self.path} cannot be written: {error.strerror}.") from None
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise self._taken() from None
+        with held(self.dropped_path, self._taken()):
             if not self.dropped_path.exists():
                 # Whoever held it until now has left nothing to say, and taken it away.
                 raise self._taken()

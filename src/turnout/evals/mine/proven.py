@@ -5,7 +5,6 @@ out once, by the same proof as in mining, and kept in a file of JSON lines.
 """
 
 import asyncio
-import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from turnout import __version__
 from turnout.errors import ConfigError, ConflictError, SandboxError
 from turnout.evals.instances.model import Instance
 from turnout.evals.mine.filling import complete
+from turnout.evals.mine.output import held
 from turnout.evals.mine.prove import Prover
 from turnout.evals.mine.reasons import REASONS, Dropped, Reason
 
@@ -111,18 +111,10 @@ class ProvenFile:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other processes from proving into the same file; `ConflictError` where one does."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock = self.path.open("ab")
-        except OSError as error:
-            raise ConfigError(f"{self.path} cannot be written: {error.strerror}.") from None
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ConflictError(
-                    f"Another process proves facts into {self.path}.", mend="Wait for its end."
-                ) from None
+        taken = ConflictError(
+            f"Another process proves facts into {self.path}.", mend="Wait for its end."
+        )
+        with held(self.path, taken):
             # What a crash has left of a last line is no proof.
             data = self.path.read_bytes()
             os.truncate(self.path, data.rfind(b"\n") + 1)
