@@ -1,18 +1,27 @@
-"""How much faster the local model repeats what stands in its prompt, and what that costs else.
+"""What makes the local model faster: drafts from its prompt, and threads that know how to wait.
 
 Corrected code repeats most of what it corrects. Two servers of the same model, one thread each,
 answer the same two prompts in turns, one that drafts from the prompt and one that does not: a
 function to be given back with one change, and a question that is answered in words of its own.
-Greedy both, so that both say the same; the ratio is of tokens a second. Needs the local model.
+Greedy both, so that both say the same; the ratio is of tokens a second.
+
+Then the same function is asked of one thread, of as many as there are by default, and of as many
+that spin as long as OpenMP's own default says, each where nothing else runs and beside a process
+that never rests. Needs the local model.
 """
 
 import asyncio
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 
 import aiohttp
 
+from children import bound, end_on_term
 from frame import Batch, Figures, Options, interleave, parse_options, percentile, report
 from turnout.localmodel.models import find_installed, models_folder
 from turnout.localmodel.serve import LocalServer
@@ -44,6 +53,8 @@ REPEAT = (
     f"```python\n{FUNCTION}```\n\n"
     "Reply with ONE ```python block that contains the complete corrected function."
 )
+USUAL_SPIN = 300_000
+"""How often OpenMP looks for work by default."""
 SAY = "Explain in prose, without any code, how a hash table deals with collisions."
 
 
@@ -64,10 +75,31 @@ async def tokens_a_second(
     return [told["usage"]["completion_tokens"] / (time.perf_counter() - began)]
 
 
-async def measured(options: Options, drafting: LocalServer, plain: LocalServer) -> Figures:
-    """Ask both in turns and return the rates and their ratios."""
+async def medians(cases: Mapping[str, Batch], options: Options) -> dict[str, float]:
+    """Take all cases in turns and return the median of each."""
+    rounds = await interleave(cases, rounds=options.pick(5, 1))
+    return {name: round(percentile(samples, 0.5), 2) for name, samples in rounds.items()}
+
+
+@contextmanager
+def never_resting() -> Iterator[None]:
+    """Keep one core busy."""
+    process = subprocess.Popen(bound((sys.executable, "-c", "while True: pass"), "KILL"))
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def drafts(options: Options, model: Path) -> Figures:
+    """Ask a server that drafts and one that does not, in turns."""
     most = options.pick(320, 48)
-    async with aiohttp.ClientSession() as session:
+    async with (
+        aiohttp.ClientSession() as session,
+        LocalServer(model, threads=1) as drafting,
+        LocalServer(model, threads=1, drafting=False) as plain,
+    ):
         ask = partial(tokens_a_second, session)
         cases: dict[str, Batch] = {
             "repeat_drafted": partial(ask, drafting, REPEAT, most),
@@ -75,8 +107,7 @@ async def measured(options: Options, drafting: LocalServer, plain: LocalServer) 
             "say_drafted": partial(ask, drafting, SAY, most // 2),
             "say_plain": partial(ask, plain, SAY, most // 2),
         }
-        rounds = await interleave(cases, rounds=options.pick(5, 1))
-    rates = {name: round(percentile(samples, 0.5), 2) for name, samples in rounds.items()}
+        rates = await medians(cases, options)
     return {
         **rates,
         "repeat_ratio": round(rates["repeat_drafted"] / rates["repeat_plain"], 2),
@@ -84,20 +115,47 @@ async def measured(options: Options, drafting: LocalServer, plain: LocalServer) 
     }
 
 
+async def threads(options: Options, model: Path) -> Figures:
+    """Ask servers of one thread and of several, in turns, alone and beside a busy process."""
+    most = options.pick(160, 24)
+    found: dict[str, float] = {}
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        servers = {
+            "one": await stack.enter_async_context(LocalServer(model, threads=1)),
+            "default": await stack.enter_async_context(LocalServer(model)),
+            "spinning": await stack.enter_async_context(LocalServer(model, spin=USUAL_SPIN)),
+        }
+        ask = partial(tokens_a_second, session)
+        for where in ("alone", "busy"):
+            cases: dict[str, Batch] = {
+                f"{name}_{where}": partial(ask, server, REPEAT, most)
+                for name, server in servers.items()
+            }
+            with ExitStack() as others:
+                if where == "busy":
+                    others.enter_context(never_resting())
+                found |= await medians(cases, options)
+    ratios = {
+        f"{name}_{where}_ratio": round(found[f"{name}_{where}"] / found[f"one_{where}"], 2)
+        for name in ("default", "spinning")
+        for where in ("alone", "busy")
+    }
+    return {**found, **ratios}
+
+
 async def main() -> None:
     """Measure and report."""
-    options = parse_options("Does drafting from the prompt make the local model faster?")
+    end_on_term()
+    options = parse_options("What makes the local model faster?")
     installed = find_installed(models_folder(load_settings().home))
     facts = {"model": installed.path.stem if installed else None}
     if installed is None:
         report("local_speed", options, {"repeat_ratio": None}, facts=facts)
         return
-    async with (
-        LocalServer(installed.path, threads=1) as drafting,
-        LocalServer(installed.path, threads=1, drafting=False) as plain,
-    ):
-        figures = await measured(options, drafting, plain)
-    report("local_speed", options, figures, facts=facts)
+    drafted = await drafts(options, installed.path)
+    threaded = await threads(options, installed.path)
+    report("local_speed", options, {**drafted, **threaded}, facts=facts)
 
 
 if __name__ == "__main__":

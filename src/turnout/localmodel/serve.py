@@ -30,9 +30,17 @@ _TAIL: Final = 2_000
 """Bytes of the server's own log that an error shows."""
 
 
-def default_threads() -> int:
-    """Return one thread less than there are cores: a busy core would stall all of them."""
-    return max(1, len(os.sched_getaffinity(0)) - 1)
+_SPIN: Final = 2_000
+"""How often a thread of the model looks for work before it goes to sleep.
+
+OpenMP's own 300,000 make two threads on two cores many times slower than one thread where another
+process uses a core (`bench/local_speed.py`)."""
+
+
+def default_threads(cores: int | None = None) -> int:
+    """Return three threads for four cores, rounded up: the rest is for tests and the service."""
+    cores = len(os.sched_getaffinity(0)) if cores is None else cores
+    return cores - cores // 4
 
 
 class LocalServer:
@@ -49,11 +57,13 @@ class LocalServer:
         threads: int | None = None,
         context: int = 8192,
         drafting: bool = True,
+        spin: int = _SPIN,
         startup_timeout: float = 120.0,
         child: Sequence[str] = CHILD,
     ) -> None:
         self._path = model_path
         self._numbers = (str(threads or default_threads()), str(context), str(int(drafting)))
+        self._variable = f"GOMP_SPINCOUNT={spin}"
         self._startup_timeout = startup_timeout
         self._child = child
         self._exit = AsyncExitStack()
@@ -104,7 +114,15 @@ class LocalServer:
             await self._process.wait()
 
     async def _start(self, log: BinaryIO, stack: AsyncExitStack) -> None:
-        argv = (*self._child, str(self._path), self.model_name, *self._numbers)
+        # libgomp reads the variable when it is loaded: the child would set it too late.
+        argv = (
+            "env",
+            self._variable,
+            *self._child,
+            str(self._path),
+            self.model_name,
+            *self._numbers,
+        )
         # A session of its own: Ctrl-C in a terminal is for us to handle.
         process = await asyncio.create_subprocess_exec(
             *argv, stdin=PIPE, stdout=PIPE, stderr=log, start_new_session=True

@@ -1,4 +1,5 @@
 import asyncio
+import os
 import subprocess
 import sys
 
@@ -106,9 +107,19 @@ def test_a_known_file_is_served_under_its_models_name(tmp_path):
     assert LocalServer(tmp_path / "own.gguf").model_name == "own"
 
 
-def test_one_core_is_left_to_others():
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 2), (3, 3), (4, 3), (8, 6), (64, 48)])
+def test_a_quarter_of_many_cores_is_left_to_others(cores, threads):
     """But there is always one thread."""
-    assert 1 <= default_threads() < 10_000
+    assert default_threads(cores) == threads
+    assert default_threads() == default_threads(len(os.sched_getaffinity(0)))
+
+
+async def test_threads_that_wait_go_to_sleep(start):
+    """Sooner than OpenMP has them by default: else they keep tests from running, and each other."""
+    told = 'os.environ["GOMP_SPINCOUNT"].encode()'
+    code = "import os\n" + SERVER.replace('" ".join(sys.argv[2:]).encode()', told)
+    async with start(code) as server:
+        assert await ask(server) == "2000"
 
 
 @pytest.mark.abuse

@@ -73,9 +73,7 @@ def test_models_elsewhere_are_none_of_this_machine(tmp_path: Path) -> None:
     assert usual_concurrency(away) == 2
 
 
-async def test_every_model_has_a_server_of_its_own_and_its_share_of_the_cores(
-    tmp_path: Path,
-) -> None:
+async def test_every_model_has_a_server_of_its_own(tmp_path: Path) -> None:
     """All of them repair, are free, and are gone with the evaluation."""
     settings, said, asked = fetched(tmp_path, LARGE, SMALL), [], []
 
@@ -85,7 +83,7 @@ async def test_every_model_has_a_server_of_its_own_and_its_share_of_the_cores(
 
     async with AsyncExitStack() as stack:
         local = await serve_local(settings, [None, SMALL.name], stack, said.append, serve)
-    threads = max(1, default_threads() // 2)
+    threads = default_threads()
     assert asked == [(LARGE.file, threads), (SMALL.file, threads)]
     assert (local.files, local.threads) == ((LARGE, SMALL), threads)
     catalog = local.settings.catalog

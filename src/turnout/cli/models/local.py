@@ -112,7 +112,7 @@ def _model_json(model: ModelFile, path: Path | None) -> JsonObject:
     "serve", epilog="\b\nExamples:\n  turnout models serve\n  turnout models serve --threads 4"
 )
 @click.argument("name", required=False)
-@click.option("--threads", type=click.IntRange(1, 1024), help="By default one less than cores.")
+@click.option("--threads", type=click.IntRange(1, 1024), help="By default three for four cores.")
 @click.option(
     "--context",
     type=click.IntRange(512, 131_072),

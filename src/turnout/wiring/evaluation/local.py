@@ -89,14 +89,15 @@ async def serve_local(
 ) -> LocalModels:
     """Serve the local models that arms ask for until `stack` ends; `local_models` says which.
 
-    The cores but one are shared out among the servers, so that all of them may work at once.
+    Each server has as many threads as if it were alone: arms take turns, and threads that wait do
+    not keep others from working.
     """
     present = local_models(settings, pins)
     if not present:
         return LocalModels(settings)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     check_room([each.model for each in present], memory)
-    threads = max(1, default_threads() // len(present))
+    threads = default_threads()
     catalogs = []
     for each in present:
         report(f"starting the local model {each.model.name}")
