@@ -97,8 +97,8 @@ async def drafts(options: Options, model: Path) -> Figures:
     most = options.pick(320, 48)
     async with (
         aiohttp.ClientSession() as session,
-        LocalServer(model, threads=1) as drafting,
-        LocalServer(model, threads=1, drafting=False) as plain,
+        LocalServer(model, threads=1, drafting=True) as drafting,
+        LocalServer(model, threads=1) as plain,
     ):
         ask = partial(tokens_a_second, session)
         cases: dict[str, Batch] = {

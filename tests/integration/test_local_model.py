@@ -80,6 +80,24 @@ async def test_the_model_answers(path):
     assert answers[1]["usage"]["prompt_tokens_details"]["cached_tokens"] > 0
 
 
+async def test_the_model_tells_its_second_thoughts_and_goes_on_with_one(path):
+    """Of every token: what `profile = "branch"` lives on."""
+    asked = [{"role": "user", "content": "Reply with one line of Python: the sum of a and b."}]
+    body = {"max_tokens": 16, "temperature": 0, "logprobs": True, "top_logprobs": 3}
+    async with LocalServer(path) as server, aiohttp.ClientSession() as session:
+        url = f"{server.base_url}/chat/completions"
+        begun = [*asked, {"role": "assistant", "content": "```python\nresult = a *"}]
+        answers = []
+        for messages in (asked, begun):
+            whole = {**body, "model": server.model_name, "messages": messages}
+            async with session.post(url, json=whole) as reply:
+                answers.append((await reply.json())["choices"][0])
+    tokens = answers[0]["logprobs"]["content"]
+    assert "".join(token["token"] for token in tokens) == answers[0]["message"]["content"]
+    assert all(len(token["top_logprobs"]) == 3 for token in tokens)
+    assert answers[1]["message"]["content"].removeprefix(begun[1]["content"]).startswith(" b")
+
+
 async def test_the_server_dies_with_its_parent(path):
     """However the parent dies, and while the model is still being loaded."""
     for wait_until_loaded in (False, True):

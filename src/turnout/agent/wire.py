@@ -8,7 +8,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from turnout.agent.tools.marks import broken
 from turnout.core.ids import RequestId, ToolCallId
-from turnout.core.inference import FinishReason, ModelReply, ModelRequest, RoutingReport
+from turnout.core.inference import (
+    Alternative,
+    FinishReason,
+    ModelReply,
+    ModelRequest,
+    RoutingReport,
+)
 from turnout.core.json import DEEPEST, JsonObject, JsonValue, as_object, as_objects, as_text
 from turnout.core.messages import (
     AssistantMessage,
@@ -30,6 +36,8 @@ UNREACHABLE = "gateway_unreachable"
 """Code of a call to which no answer came."""
 
 _QUOTED = 200
+_MOST_ALTERNATIVES = 120
+"""That are kept of a reply."""
 _LONGEST_ERROR = 2_000
 
 
@@ -55,6 +63,9 @@ def encode_request(request: ModelRequest) -> bytes:
         "temperature": request.temperature,
         "top_p": request.top_p,
         "seed": request.seed,
+        "stop": list(request.stop) or None,
+        "logprobs": True if request.alternatives else None,
+        "top_logprobs": request.alternatives or None,
         "extended_thinking": request.thinking,
     }
     if request.tools or request.connections:
@@ -91,6 +102,7 @@ def decode_reply(body: bytes, latency_ms: int, tools: Sequence[Tool] = ()) -> Mo
         usage=_usage(as_object(top.get("usage"))),
         routing=_routing(body, top.get("routing")),
         latency_ms=latency_ms,
+        alternatives=_alternatives(choices[0], _text(message.get("content"))),
     )
 
 
@@ -256,6 +268,23 @@ def _usage(usage: JsonObject) -> Usage:
         cache_creation_input_tokens=_count(details.get("cache_write_tokens")),
         estimated=not usage,
     )
+
+
+def _alternatives(choice: JsonObject, content: str) -> tuple[Alternative, ...]:
+    """Return the likeliest; none where the tokens, such as halves of a letter, are not the text."""
+    found: list[Alternative] = []
+    at = 0
+    for token in as_objects(as_object(choice.get("logprobs")).get("content")):
+        said = as_text(token.get("token"))
+        for other in as_objects(token.get("top_logprobs")):
+            text, logprob = as_text(other.get("token")), other.get("logprob")
+            if text and text != said and isinstance(logprob, int | float):
+                found.append(Alternative(at, text, said, float(logprob)))
+        if not content.startswith(said, at):
+            return ()
+        at += len(said)
+    found.sort(key=lambda each: -each.logprob)
+    return tuple(found[:_MOST_ALTERNATIVES])
 
 
 def _count(value: JsonValue) -> int:

@@ -13,7 +13,13 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from turnout.core.ids import RequestId, RunId, ToolCallId
-from turnout.core.inference import FinishReason, Objective, RoutingReport, StepKind
+from turnout.core.inference import (
+    Alternative,
+    FinishReason,
+    Objective,
+    RoutingReport,
+    StepKind,
+)
 from turnout.core.json import ascii_json
 from turnout.core.messages import AssistantMessage, Message
 from turnout.core.money import Micros
@@ -69,7 +75,7 @@ class RunStarted:
     task: Task
     base_commit: str
     """Full object name that `task.base` stood for."""
-    strategy: Literal["loop", "repair"]
+    strategy: Literal["loop", "repair", "branch"]
     type: Literal["run_started"] = "run_started"
 
 
@@ -161,6 +167,8 @@ class ModelCallDone:
     usage: Usage
     routing: RoutingReport
     latency_ms: int
+    alternatives: tuple[Alternative, ...] = ()
+    """What else the model might have said, where that was asked for."""
     type: Literal["model_call_done"] = "model_call_done"
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "BEHALF_HEADER",
     "CALL_KIND_HEADER",
     "LASTING_HEADER",
+    "Alternative",
     "FinishReason",
     "ModelReply",
     "ModelRequest",
@@ -123,6 +124,23 @@ class ModelRequest:
     """Wire field `extended_thinking`; None leaves it to the policy."""
     connections: tuple[str, ...] = ()
     """Connections of the gateway whose tools the model may use: `server` or `server/tool`."""
+    stop: tuple[str, ...] = ()
+    """Texts before which the reply ends."""
+    alternatives: int = 0
+    """Of each token, how many the reply is to tell that might have stood there, itself included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A token that might have stood in a reply."""
+
+    at: int
+    """Characters of the reply before it."""
+    text: str
+    instead: str
+    """The token that was said there."""
+    logprob: float
+    """Natural logarithm of its probability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +154,5 @@ class ModelReply:
     routing: RoutingReport
     latency_ms: int = field(default=0)
     """Wall time from the first byte sent to the last byte received."""
+    alternatives: tuple[Alternative, ...] = ()
+    """The likeliest of those asked for, likeliest first."""

@@ -22,7 +22,7 @@ __all__ = [
     "ToolSupport",
 ]
 
-Profile = Literal["loop", "repair"]
+Profile = Literal["loop", "repair", "branch"]
 """loop: passes the tool probe over several turns; repair: small, needs a failing test."""
 
 ToolSupport = Literal["confirmed", "absent", "unknown"]

@@ -56,7 +56,7 @@ class LocalServer:
         *,
         threads: int | None = None,
         context: int = 8192,
-        drafting: bool = True,
+        drafting: bool = False,
         spin: int = _SPIN,
         startup_timeout: float = 120.0,
         child: Sequence[str] = CHILD,

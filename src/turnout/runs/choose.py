@@ -37,7 +37,7 @@ def choose_strategy(
 ) -> StrategyName:
     """Return the strategy for the deployment that would serve an act step of this objective.
 
-    A deployment whose profile is `repair` needs no tools. `ModelUnavailableError` where no
+    Only the profile `loop` needs tools. `ModelUnavailableError` where no
     deployment is fit for either strategy.
     """
     field = _Field(policy, catalog, evidence, objective)
@@ -45,8 +45,9 @@ def choose_strategy(
     if acting.order:
         return _profile(catalog, acting)
     talking = _decide(field, model, tools=False)
-    if any(d.profile == "repair" for d in _deployments(catalog, talking)):
-        return "repair"
+    for deployment in _deployments(catalog, talking):
+        if deployment.profile != "loop":
+            return deployment.profile
     raise _none_fit(model, acting)
 
 

@@ -28,7 +28,7 @@ __all__ = [
     "Suite",
 ]
 
-StrategyName = Literal["loop", "repair"]
+StrategyName = Literal["loop", "repair", "branch"]
 """loop: the model chooses tools until it is done; repair: it rewrites code that a test blames."""
 
 Report = Callable[[str], None]

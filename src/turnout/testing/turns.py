@@ -82,6 +82,9 @@ class Turn:
     pause: float = 0.0
     """Seconds before each later chunk of a stream."""
     fault: Fault | None = None
+    doubts: tuple[tuple[str, str, float], ...] = ()
+    """Other ways to go on, told as log probabilities: before which words of the text, with which
+    token, how likely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,14 @@ def completion(turn: Turn, model: str, number: int) -> JsonObject:
         "object": "chat.completion",
         "created": 1_700_000_000,
         "model": model,
-        "choices": [{"index": 0, "message": message, "finish_reason": _finish(turn)}],
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "finish_reason": _finish(turn),
+                **({"logprobs": _logprobs(turn)} if turn.doubts else {}),
+            }
+        ],
     }
     if turn.fault != "no_usage":
         body["usage"] = _usage(turn.usage)
@@ -157,6 +167,21 @@ def stream_chunks(turn: Turn, model: str, number: int, *, usage: bool) -> Iterat
     if turn.fault != "no_usage" and (usage or turn.fault == "usage_twice"):
         for _ in range(2 if turn.fault == "usage_twice" else 1):
             yield chunk([], usage=_usage(turn.usage))
+
+
+def _logprobs(turn: Turn) -> JsonObject:
+    """Return the text in tokens that begin where there is a doubt."""
+    text = _content(turn)
+    doubts = {text.index(before): (other, likely) for before, other, likely in turn.doubts}
+    starts = sorted({0, *doubts})
+    tokens: list[JsonValue] = []
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        top: list[JsonValue] = [{"token": text[start:end], "logprob": -0.1}]
+        if start in doubts:
+            other, likely = doubts[start]
+            top.append({"token": other, "logprob": likely})
+        tokens.append({"token": text[start:end], "logprob": -0.1, "top_logprobs": top})
+    return {"content": tokens}
 
 
 def _native_calls(turn: Turn) -> bool:

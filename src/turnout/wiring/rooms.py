@@ -229,8 +229,9 @@ class _Agent:
     def strategy(
         self, name: StrategyName, client: ModelClient, sandbox: Sandbox, approver: Approver
     ) -> Strategy:
-        if name == "repair":
-            return RepairStrategy(client, sandbox, self._config, self._clock)
+        if name != "loop":
+            branches = name == "branch"
+            return RepairStrategy(client, sandbox, self._config, self._clock, branches=branches)
         return LoopStrategy(
             client,
             sandbox,

@@ -262,7 +262,7 @@ def local_catalog(
     row: JsonObject = {
         "model": model,
         "provider": provider,
-        "profile": "repair",
+        "profile": "branch",
         "tools": tools,
         "price": {"input_usd": "0", "output_usd": "0"},
     }

@@ -12,10 +12,12 @@ from turnout.agent.tools.arguments import read_arguments
 from turnout.agent.tools.edit_file import EditFile
 from turnout.agent.wire import decode_error, decode_reply, encode_request
 from turnout.core.ids import SessionId, ToolCallId
-from turnout.core.inference import ModelRequest, RoutingAsk
+from turnout.core.inference import Alternative, ModelRequest, RoutingAsk
+from turnout.core.json import JsonValue
 from turnout.core.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from turnout.core.tools import Tool, ToolCall
 from turnout.errors import GatewayError
+from turnout.testing.turns import Turn, completion
 
 ROUTING: dict[str, Any] = {
     "model": "m",
@@ -87,6 +89,45 @@ def test_a_request_carries_routing_and_only_what_is_set() -> None:
         "max_tokens": 5,
         "extended_thinking": False,
     }
+
+
+def test_alternatives_and_ends_are_asked_for_as_log_probabilities_and_stop() -> None:
+    """What is not asked for is not on the wire."""
+    body = encoded(UserMessage("hi"), alternatives=5, stop=("\nend",))
+    assert (body["logprobs"], body["top_logprobs"], body["stop"]) == (True, 5, ["\nend"])
+    assert not {"logprobs", "top_logprobs", "stop"} & encoded(UserMessage("hi")).keys()
+
+
+def test_a_reply_that_is_begun_is_the_last_message() -> None:
+    """The model goes on with it."""
+    body = encoded(UserMessage("hi"), AssistantMessage("a = "))
+    assert body["messages"][-1] == {"role": "assistant", "content": "a = "}
+
+
+def test_alternatives_are_read_the_likeliest_first() -> None:
+    """Each with its place in the text; the token itself is none."""
+    turn = Turn("a > b", doubts=(("> b", ">=", -2.0), ("b", "c", -1.0)))
+    body = {**completion(turn, "m", 1), "routing": ROUTING}
+    read = decode_reply(json.dumps(body).encode(), 1).alternatives
+    assert read == (Alternative(4, "c", "b", -1.0), Alternative(2, ">=", "> ", -2.0))
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        None,
+        7,
+        {"content": None},
+        {"content": [{"token": "?", "top_logprobs": [{"token": "x", "logprob": -1}]}]},
+        {"content": [{"token": "x", "top_logprobs": [{"token": "y"}, {"logprob": -1}, 3]}]},
+        {"content": [{"top_logprobs": "no"}]},
+    ],
+)
+def test_log_probabilities_that_do_not_fit_the_text_are_none(logprobs: JsonValue) -> None:
+    """Tokens that are parts of a letter, or a server that says something else."""
+    choice = {"message": {"content": "x"}, "finish_reason": "stop", "logprobs": logprobs}
+    body = json.dumps({"choices": [choice], "routing": ROUTING}).encode()
+    assert decode_reply(body, 1).alternatives == ()
 
 
 def test_tools_choice_and_schema_take_the_shape_of_chat_completions() -> None:

@@ -54,9 +54,9 @@ async def test_a_server_is_up_when_it_says_that_it_is_healthy(start):
     """Not while it answers 503; it was told name, threads, context and whether to draft."""
     async with start(SERVER, threads=3, context=512) as server:
         assert server.base_url.endswith("/v1")
-        assert await ask(server) == "m 3 512 1"
-    async with start(SERVER, threads=3, context=512, drafting=False) as server:
         assert await ask(server) == "m 3 512 0"
+    async with start(SERVER, threads=3, context=512, drafting=True) as server:
+        assert await ask(server) == "m 3 512 1"
 
 
 async def test_nothing_is_left_when_the_block_ends(start):

@@ -88,8 +88,8 @@ async def test_every_model_has_a_server_of_its_own(tmp_path: Path) -> None:
     assert (local.files, local.threads) == ((LARGE, SMALL), threads)
     catalog = local.settings.catalog
     assert [(d.model, d.profile, d.tools) for d in catalog.deployments] == [
-        (LARGE.name, "repair", "absent"),
-        (SMALL.name, "repair", "absent"),
+        (LARGE.name, "branch", "absent"),
+        (SMALL.name, "branch", "absent"),
     ]
     urls = {provider.base_url for provider in catalog.providers.values()}
     assert len(urls) == 2

@@ -55,6 +55,8 @@ class Kit:
     """Files beside the Python modules that an edit may change."""
     judge: Judge
     max_tokens: int
+    alternatives: int = 0
+    """Of each token, how many the model is asked to tell."""
 
 
 class Attempt:
@@ -67,6 +69,8 @@ class Attempt:
         """The whole suite with a candidate that stays, though not all tests pass."""
         self.cost = Micros(0)
         """Known cost of the model call."""
+        self.reply: ModelReply | None = None
+        """What the model said, unless it went on with something said before."""
         self.unchanged = False
         """Whether the reply repeated the code, or an earlier reply."""
         self.failure: ModelCallFailed | None = None
@@ -78,6 +82,11 @@ class Attempt:
         self._rung = rung
         self._tried = tried
         self._name = f"repair-{step}"
+
+    @property
+    def whole(self) -> bool:
+        """Whether a whole reply was asked for, none that goes on with another."""
+        return self._rung.fork is None
 
     async def events(self) -> AsyncIterator[Event]:
         """Ask, edit, test, and restore what was there unless that was progress."""
@@ -108,6 +117,7 @@ class Attempt:
         step = self._kit.config.steps["act"]
         most = self._kit.prompter.most_tokens(self._rung) or self._kit.max_tokens
         sampled = self._rung.temperature > 0
+        fork = self._rung.fork
         return ModelRequest(
             self._kit.prompter.messages(self._rung),
             "act",
@@ -119,6 +129,8 @@ class Attempt:
             top_p=_TOP_P if sampled else None,
             seed=self._rung.seed,
             thinking=step.thinking,
+            stop=fork.stops if fork else (),
+            alternatives=0 if fork else self._kit.alternatives,
         )
 
     def _done(self, request: ModelRequest, reply: ModelReply) -> ModelCallDone:
@@ -133,6 +145,7 @@ class Attempt:
             reply.usage,
             reply.routing,
             reply.latency_ms,
+            reply.alternatives,
         )
 
     def _failed(self, request: ModelRequest, error: GatewayError | TimeoutError) -> ModelCallFailed:
@@ -144,13 +157,20 @@ class Attempt:
         return ModelCallFailed(self._step, "act", self._name, key, None, OUT_OF_TIME, text)
 
     def _graft(self, reply: ModelReply) -> Candidate | Rejected:
-        suspects = self._kit.suspects
+        suspects, text = self._kit.suspects, reply.message.content
+        if self._rung.fork is None:
+            self.reply = reply
+        else:
+            ended = self._rung.fork.ended(text, cut=reply.finish_reason == "length")
+            if ended is None:
+                return Rejected("no_code", "It came to no end.")
+            text = ended
         result = graft(
-            unmarked(reply.message.content),
+            unmarked(text),
             suspects.modules,
             self._kit.others,
             suspects.targets,
-            cut=reply.finish_reason == "length",
+            cut=self._rung.fork is None and reply.finish_reason == "length",
             place=self._place(),
         )
         if isinstance(result, Rejected):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import Literal, TypeVar
 
+from turnout.agent.repair.forking.fork import Fork
 from turnout.agent.repair.grafting.excerpt import Region
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.suspects import Suspects
@@ -37,6 +38,8 @@ class Rung:
     """The definition that `mend`, `name`, `rewrite` and `lines` are about."""
     region: Region | None = None
     """The lines that `lines` is about."""
+    fork: Fork | None = None
+    """Where it goes on with a reply to the same question in another way."""
 
 
 class Ladder:

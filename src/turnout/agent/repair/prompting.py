@@ -18,7 +18,7 @@ from turnout.agent.repair.showing.code import (
 from turnout.agent.repair.showing.marks import errors_by_line
 from turnout.agent.repair.showing.output import shown_errors, shown_output
 from turnout.agent.repair.suspects import Suspects
-from turnout.core.messages import Message, SystemMessage, UserMessage
+from turnout.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
 from turnout.core.runs import TestReport
 
 __all__ = ["Prompter"]
@@ -36,6 +36,8 @@ _CHARS_PER_TOKEN = 3
 _SPARE_TOKENS = 250
 """In a reply, beside the code that was shown."""
 _FAILING_CHARS = 1_800
+_FORK_TOKENS = 96
+"""Until a fork is back at a line that was said before."""
 
 
 class Prompter:
@@ -61,10 +63,13 @@ class Prompter:
 
     def messages(self, rung: Rung) -> tuple[Message, ...]:
         """Return the whole conversation of one candidate."""
-        return SystemMessage(_read("system")), UserMessage(self._question(rung))
+        asked = (SystemMessage(_read("system")), UserMessage(self._question(rung)))
+        return asked if rung.fork is None else (*asked, AssistantMessage(rung.fork.begun))
 
     def most_tokens(self, rung: Rung) -> int | None:
         """Return how long a reply that is about one definition may be; None where it is not."""
+        if rung.fork is not None:
+            return _FORK_TOKENS
         if rung.target is None:
             return None
         return _SPARE_TOKENS + len(self._focus(rung.target, rung.region)) // _CHARS_PER_TOKEN

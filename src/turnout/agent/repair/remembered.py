@@ -34,6 +34,7 @@ class RememberedClient:
                 known.usage,
                 known.routing,
                 known.latency_ms,
+                known.alternatives,
             )
         try:
             return await self._client.call(request)

@@ -1,14 +1,15 @@
 """Repair by whole-definition replacement, for models too small to drive a loop."""
 
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from turnout.agent.base import AgentConfig, Brief, ModelClient
 from turnout.agent.loop.rules import call_failure, over_caps
 from turnout.agent.repair.attempt import Attempt, Kit
+from turnout.agent.repair.forking.pool import Pool
 from turnout.agent.repair.grafting.graft import Candidate
 from turnout.agent.repair.judge import Judge
-from turnout.agent.repair.ladder import Ladder
+from turnout.agent.repair.ladder import Ladder, Rung
 from turnout.agent.repair.localise import localise
 from turnout.agent.repair.prompting import Prompter
 from turnout.agent.repair.reading import Sources, read_sources
@@ -27,6 +28,8 @@ __all__ = ["RepairStrategy"]
 _MIN_TOKENS = 600
 _SHOWN = 6
 _CHARS_PER_TOKEN = 3
+_ALTERNATIVES = 6
+"""Of each token, how many of the likeliest are asked for."""
 _SEEDS_APART = 1_000
 """Between the seeds of one attempt and of the next."""
 
@@ -49,12 +52,15 @@ class RepairStrategy:
         config: AgentConfig,
         clock: Clock,
         *,
+        branches: bool = False,
         run_tests: RunTests = run_tests,
     ) -> None:
+        """Where the model `branches`, forks of each reply are candidates too."""
         self._client = client
         self._sandbox = sandbox
         self._config = config
         self._clock = clock
+        self._branches = branches
         self._run_tests = run_tests
 
     async def run(self, brief: Brief, record: Iterable[Event] = ()) -> AsyncIterator[Event]:
@@ -71,13 +77,13 @@ class RepairStrategy:
         samples, most = self._config.repair_samples, self._config.max_seconds
         started, unchanged = self._clock.monotonic() - brief.seconds, False
         deadline = Deadline(self._clock, None if most is None else started + most)
-        work = _Work(brief, command, min(samples, self._config.max_steps or samples), deadline)
+        work = _Work(brief, command, samples, self._config.max_steps, deadline)
         scene = await self._look(work, report)
         if not scene.sources.modules and not scene.sources.others:
             yield _no_source()
             return
-        yield PlanMade(_plan(scene, work.samples))
-        while (rung := scene.ladder.next(unchanged=unchanged)) is not None:
+        yield PlanMade(_plan(scene, work.samples, branches=self._branches))
+        while (rung := scene.next(unchanged=unchanged)) is not None and work.may_go_on:
             end = over_caps(self._config, work.spent, self._clock.monotonic() - started)
             if end is not None:
                 yield end
@@ -89,7 +95,9 @@ class RepairStrategy:
             if end is not None:
                 yield end
                 return
-            unchanged = attempt.unchanged
+            if attempt.reply is not None:
+                unchanged = attempt.unchanged
+                scene.pool.add(rung, attempt.reply)
             if attempt.progress is not None:
                 work.fewest = len(attempt.progress.failed)
                 scene = await self._look(work, attempt.progress)
@@ -122,9 +130,10 @@ class RepairStrategy:
                 work.deadline,
             ),
             min(tokens, config.steps["act"].max_tokens),
+            _ALTERNATIVES if self._branches else 0,
         )
         ladder = Ladder(
-            work.samples - work.done,
+            work.samples - work.drawn,
             suspects,
             whole=prompter.whole,
             seed=_SEEDS_APART * (brief.attempt - 1),
@@ -142,27 +151,48 @@ class _Scene:
     suspects: Suspects
     kit: Kit
     ladder: Ladder
+    pool: Pool = field(default_factory=Pool)
+
+    def next(self, *, unchanged: bool) -> Rung | None:
+        """Take what is tried next, given whether the last whole reply repeated the code."""
+        return self.pool.next() or self.ladder.next(unchanged=unchanged) or self.pool.last()
 
 
 class _Work:
     """How far a run is."""
 
-    def __init__(self, brief: Brief, command: str, samples: int, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        brief: Brief,
+        command: str,
+        samples: int,
+        steps: int | None,
+        deadline: Deadline,
+    ) -> None:
         self.brief = brief
         self.command = command
-        self.samples = samples
+        self.samples = samples if steps is None else min(samples, steps)
         self.deadline = deadline
         self.spent = brief.spent
         self.done = 0
         """Candidates that were asked for."""
+        self.drawn = 0
+        """Those of them that are whole replies."""
+        self._steps = steps
         self.tried: set[bytes] = set()
         self.fewest: int | None = None
         """Tests that still fail with the candidates that stay; None where none does."""
         self._refused = 0
 
+    @property
+    def may_go_on(self) -> bool:
+        """Whether there may be another step."""
+        return self._steps is None or self.done < self._steps
+
     def count(self, attempt: Attempt) -> LoopEnded | None:
         """Take note of what became of a candidate; return the end where it is one."""
         self.done += 1
+        self.drawn += attempt.whole
         self.spent = Micros(self.spent + attempt.cost)
         if attempt.failure is not None:
             self._refused += 1
@@ -181,7 +211,7 @@ class _Work:
             kept = f"what stays makes {failed - self.fewest} of {failed} failing tests pass"
         return LoopEnded(
             "step_limit",
-            f"None of {self.samples} candidates made all tests pass; {kept}. "
+            f"None of {self.done} candidates made all tests pass; {kept}. "
             "Raise `repair_samples`, or give a stronger model.",
         )
 
@@ -194,7 +224,8 @@ def _routed(config: AgentConfig, brief: Brief) -> AgentConfig:
     return replace(config, steps={**config.steps, "act": act})
 
 
-def _plan(scene: _Scene, samples: int) -> str:
+def _plan(scene: _Scene, samples: int, *, branches: bool) -> str:
+    what = "replies and other ways to go on with each" if branches else "candidates"
     failing = len(scene.report.failed)
     tests = f"{failing} failing tests" if failing > 1 else "the failing test"
     lines = [f"Make {tests} pass by replacing whole definitions, most suspected first:"]
@@ -203,7 +234,7 @@ def _plan(scene: _Scene, samples: int) -> str:
         lines += [f"- {module.path}: {names}"] if names else []
     lines += [f"- {path}" for path in scene.sources.others]
     lines.append(
-        f"Up to {samples} candidates; each is judged by the failing tests, then by the whole suite."
+        f"Up to {samples} {what}; each is judged by the failing tests, then by the whole suite."
     )
     return "\n".join(lines)
 

@@ -98,7 +98,7 @@ def code_seen(result: RunResult, exercise: Exercise, grade: Grade) -> CodeSeen:
 
 
 def _edits(result: RunResult) -> int | None:
-    if result.strategy == "repair":
+    if result.strategy not in (None, "loop"):
         return sum(call.kind == "act" for call in result.calls)
     edits = sum(
         use.call.name in _EDITING and use.result is not None and not use.result.is_error

@@ -134,7 +134,7 @@ async def check_up(
             break
         on_session(exercise.name)
         await begun.code(exercise)
-    if not begun.meter.full and begun.strategy != "repair":
+    if not begun.meter.full and begun.strategy in (None, "loop"):
         on_session("notes")
         await begun.notes(wanted.notes)
     return begun.found()

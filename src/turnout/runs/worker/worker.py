@@ -127,7 +127,7 @@ class RunWorker:
         if not tried.patch or job.past.explained:
             return
         after = tried.closing.report
-        repaired = result.strategy == "repair"
+        repaired = result.strategy != "loop"
         if repaired or result.end.outcome not in _ASKED or job.stop.asked:
             end = result.end
             reason = f"The work ended early ({end.outcome}): {end.reason}"

@@ -100,13 +100,15 @@ async def work(
     tests: Suite | None = None,
     files: Sequence[tuple[str, str]] = (("calc.py", CODE), ("test_calc.py", TEST)),
     first_step: int = 1,
+    branches: bool = False,
     **changes: Any,
 ) -> Work:
     """Run the strategy to its end."""
     client, sandbox = ScriptedModelClient(*turns), ScriptedSandbox(dict(files))
     tests = tests or Suite()
     config = AgentConfig(repair_samples=samples, **changes)
-    strategy = RepairStrategy(client, sandbox, config, FrozenClock(), run_tests=tests)
+    clock = FrozenClock()
+    strategy = RepairStrategy(client, sandbox, config, clock, branches=branches, run_tests=tests)
     brief = Brief(RunId("run-1"), "add is wrong", "guide", "pytest", before, ("test_calc.py",))
     if first_step > 1:
         brief = replace(brief, attempt=3, first_step=first_step, objective="quality")
@@ -118,6 +120,54 @@ async def test_the_first_candidate_that_passes_stays() -> None:
     done = await work(reply("a + b"))
     assert done.end.outcome == "answered"
     assert done.code == CODE.replace("a - b", "a + b")
+
+
+UNSURE = Turn(
+    "```python\ndef add(a, b):\n    return a - b\n```",
+    doubts=(("- b", "*", -1.5), ("a - b", "sum", -3.0), ("- b\n", "+", -2.0)),
+)
+"""The code as it is, with second thoughts; of two at one place the last counts."""
+
+
+async def test_a_model_that_repeats_wrong_code_goes_on_with_its_second_thought() -> None:
+    """It is given what it said until then, and is back at the end of the code by itself."""
+    done = await work(UNSURE, Turn(" b\n```"), branches=True)
+    assert done.end.outcome == "answered"
+    assert "candidate 2" in done.end.reason
+    assert done.code == CODE.replace("a - b", "a + b")
+    first, second = done.client.requests
+    assert (first.alternatives > 1, second.alternatives) == (True, 0)
+    assert second.messages[:-1] == first.messages
+    assert second.messages[-1].content == "```python\ndef add(a, b):\n    return a +"
+    assert second.temperature == 0.0
+
+
+async def test_second_thoughts_are_on_record_and_found_again() -> None:
+    """A run that goes on from its record tries the same ones, without another call."""
+    done = await work(UNSURE, Turn(" b\n```"), branches=True)
+    assert [len(event.alternatives) for event in done.of(ModelCallDone)] == [2, 0]
+    client, sandbox = (
+        ScriptedModelClient(),
+        ScriptedSandbox({"calc.py": CODE, "test_calc.py": TEST}),
+    )
+    clock, tests = FrozenClock(), Suite()
+    config = AgentConfig(repair_samples=6)
+    again = RepairStrategy(client, sandbox, config, clock, branches=True, run_tests=tests)
+    brief = Brief(RunId("run-1"), "add is wrong", "guide", "pytest", FAILING, ("test_calc.py",))
+    events = [event async for event in again.run(brief, done.events)]
+    assert client.requests == []
+    assert events == done.events
+
+
+async def test_only_whole_replies_count_as_samples() -> None:
+    """Once these are drawn, second thoughts that were put off come; steps bound all of them."""
+    replies = (UNSURE, Turn(" b\n```"), Turn("(a)\n```"))
+    wrong = Suite(right="never")
+    done = await work(*replies, samples=1, branches=True, tests=wrong)
+    assert done.end.outcome == "step_limit"
+    assert "None of 3 candidates" in done.end.reason
+    done = await work(*replies, samples=1, branches=True, tests=Suite(right="never"), max_steps=2)
+    assert len(done.client.requests) == 2
 
 
 async def test_events_tell_every_call_before_it_is_made() -> None:

@@ -81,7 +81,7 @@ def checkup_json(found: Checkup) -> JsonObject:
 
 def _calls(found: Checkup) -> str:
     calls = found.calls
-    if found.strategy == "repair":
+    if found.strategy not in (None, "loop"):
         return "none: it cannot call tools, and works by `repair`"
     if not calls.tried:
         return "none"
