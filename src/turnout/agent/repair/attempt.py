@@ -2,14 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from turnout.agent.base import AgentConfig, ModelClient
 from turnout.agent.loop.calls import OUT_OF_TIME, time_is_over
 from turnout.agent.loop.state import idempotency_key
 from turnout.agent.repair.grafting.graft import Candidate, Place, Rejected, graft
+from turnout.agent.repair.grafting.lesser import lesser
 from turnout.agent.repair.judge import Judge, Judgement
 from turnout.agent.repair.ladder import Rung
 from turnout.agent.repair.prompting import Prompter
@@ -82,6 +84,8 @@ class Attempt:
         self._rung = rung
         self._tried = tried
         self._name = f"repair-{step}"
+        self._calls: Counter[str] = Counter()
+        self._put_last: Candidate | None = None
 
     @property
     def whole(self) -> bool:
@@ -175,11 +179,8 @@ class Attempt:
         )
         if isinstance(result, Rejected):
             return result
-        mark = b"\0".join(part for item in sorted(result.files.items()) for part in _bytes(item))
-        if mark in self._tried:
-            return Rejected("unchanged", "It is the same as an earlier candidate.")
-        self._tried.add(mark)
-        return result
+        fresh = next(self._fresh([result]), None)
+        return fresh or Rejected("unchanged", "It is the same as an earlier candidate.")
 
     def _place(self) -> Place | None:
         rung = self._rung
@@ -188,39 +189,71 @@ class Attempt:
         return Place(rung.target, rung.region)
 
     async def _try(self, candidate: Candidate) -> AsyncIterator[Event]:
-        for number, (path, data) in enumerate(candidate.files.items(), start=1):
+        """Try a candidate; where it does too much, also without one of its changes."""
+        waiting = deque([candidate])
+        lost: Sequence[str] = ()
+        while waiting:
+            each = waiting.popleft()
+            async for event in self._put(each):
+                yield event
+            if each is not self._put_last:
+                return
+            run = self._call("run_tests", {})
+            yield ToolCallIntended(self._step, run)
+            started = self._kit.deadline.clock.monotonic()
+            judgement = await self._judge(each, lost)
+            yield self._result(run, started, judgement.text)
+            if judgement.stays or self.stuck:
+                return
+            if judgement.lost and not lost:
+                lost = judgement.lost
+                waiting.extend(self._fresh(lesser(candidate, self._before())))
+
+    async def _put(self, candidate: Candidate) -> AsyncIterator[Event]:
+        """Write a candidate's files; it is then the one that was put last."""
+        self._put_last = None
+        for number, (path, data) in enumerate(candidate.files.items()):
             names = [each.name for each in candidate.changed if each.path == path and each.name]
-            edit = self._call("edit_file", number, {"path": path, "replaces": names})
+            edit = self._call("edit_file", {"path": path, "replaces": names})
             yield ToolCallIntended(self._step, edit)
             started = self._kit.deadline.clock.monotonic()
             try:
                 await self._kit.sandbox.write(path, data)
             except ToolError as error:
-                await self._restore(list(candidate.files)[: number - 1])
+                await self._restore(list(candidate.files)[:number])
                 yield self._result(edit, started, f"Nothing was changed: {error}", is_error=True)
                 return
             yield self._result(edit, started, f"Replaced {', '.join(names) or 'text'} in {path}.")
-        run = self._call("run_tests", 1, {})
-        yield ToolCallIntended(self._step, run)
-        started = self._kit.deadline.clock.monotonic()
-        judgement = await self._judge(candidate)
-        yield self._result(run, started, judgement.text)
+        self._put_last = candidate
 
-    async def _judge(self, candidate: Candidate) -> Judgement:
-        judgement = await self._kit.judge.judge()
+    async def _judge(self, candidate: Candidate, lost: Sequence[str]) -> Judgement:
+        judgement = await self._kit.judge.judge(lost)
         if judgement.passed:
             self.solved = candidate
             return judgement
-        if judgement.progress is not None or judgement.cut:
+        if judgement.stays:
             self.progress = judgement.progress
-            return Judgement(False, f"{judgement.text} The candidate stays.")
+            return replace(judgement, text=f"{judgement.text} The candidate stays.")
         await self._restore(candidate.files)
         kept = self.stuck or "The files are as they were before."
-        return Judgement(False, f"{judgement.text} {kept}")
+        return replace(judgement, text=f"{judgement.text} {kept}")
+
+    def _fresh(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+        """Yield those that were not tried before, which are tried now."""
+        for each in candidates:
+            parts = (part for item in sorted(each.files.items()) for part in _bytes(item))
+            mark = b"\0".join(parts)
+            if mark not in self._tried:
+                self._tried.add(mark)
+                yield each
+
+    def _before(self) -> dict[str, bytes]:
+        """Return the files as they were before any candidate."""
+        original = {module.path: module.data for module in self._kit.suspects.modules}
+        return {**original, **self._kit.others}
 
     async def _restore(self, paths: Iterable[str]) -> None:
-        original = {module.path: module.data for module in self._kit.suspects.modules}
-        original.update(self._kit.others)
+        original = self._before()
         for path in paths:
             try:
                 await self._kit.sandbox.write(path, original[path])
@@ -228,10 +261,9 @@ class Attempt:
                 # Only code that the tests ran can have done this.
                 self.stuck = f"{path} could not be put back: {error}"
 
-    def _call(
-        self, name: Literal["edit_file", "run_tests"], number: int, arguments: JsonObject
-    ) -> ToolCall:
-        call_id = ToolCallId(f"{self._name}-{name}-{number}")
+    def _call(self, name: Literal["edit_file", "run_tests"], arguments: JsonObject) -> ToolCall:
+        self._calls[name] += 1
+        call_id = ToolCallId(f"{self._name}-{name}-{self._calls[name]}")
         return ToolCall(call_id, name, json.dumps(arguments))
 
     def _result(

@@ -1,6 +1,7 @@
 """The tests as the judge of a candidate."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnout.core.clock import Deadline
@@ -29,6 +30,13 @@ class Judgement:
     """Of the whole suite, where fewer tests fail than before and all pass that passed."""
     cut: bool = False
     """Whether all that failed passes, and the run's time was over before the suite had ended."""
+    lost: tuple[str, ...] = ()
+    """Where all that failed passes: tests that passed before and do not now."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether the candidate is kept."""
+        return self.passed or self.progress is not None or self.cut
 
 
 class Judge:
@@ -54,10 +62,11 @@ class Judge:
         self._timeout = min(timeout, _SLACK_SECONDS + _SLACK_FACTOR * usual)
         self._deadline = deadline
 
-    async def judge(self) -> Judgement:
-        """Judge the workspace as it is now."""
-        first = await self._failing_tests()
-        if first is not None and not first.ok and not self._before & set(first.passed):
+    async def judge(self, lost: Sequence[str] = ()) -> Judgement:
+        """Judge the workspace as it is now; `lost` tests have to pass like those that fail."""
+        first = await self._failing_tests(lost)
+        hopeless = lost or (first and not self._before & set(first.passed))
+        if first is not None and not first.ok and hopeless:
             return Judgement(False, f"The failing tests still fail: {_counts(first)}.")
         report = await self._run("")
         if report.ok:
@@ -67,7 +76,11 @@ class Judge:
             return Judgement(False, told, cut=True)
         if self._is_progress(report):
             return Judgement(False, f"Fewer tests fail: {_counts(report)}.", report)
-        return Judgement(False, f"The whole suite does not pass: {_counts(report)}.")
+        gone: frozenset[str] = frozenset()
+        if first is not None and first.ok and not report.timed_out:
+            gone = self._passed - frozenset(report.passed)
+        told = f"The whole suite does not pass: {_counts(report)}."
+        return Judgement(False, told, lost=tuple(sorted(gone)[:_MAX_SELECTED]))
 
     def _is_progress(self, report: TestReport) -> bool:
         """Say so of a suite that came to its end; one cut short has not yet failed."""
@@ -76,12 +89,12 @@ class Judge:
         fewer = frozenset(report.failed) < self._before and self._before & passed
         return bool(ended and fewer and self._passed <= passed)
 
-    async def _failing_tests(self) -> TestReport | None:
-        """Run what failed at base; None where the command cannot run single tests."""
+    async def _failing_tests(self, lost: Sequence[str]) -> TestReport | None:
+        """Run what failed at base, and `lost`; None where single tests cannot be run."""
         if not self._selector:
             return None
         try:
-            return await self._run(self._selector)
+            return await self._run(f"{self._selector} {shlex.join(lost)}".strip())
         except ToolError:
             self._selector = ""
             return None

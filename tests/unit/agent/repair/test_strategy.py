@@ -1,16 +1,14 @@
 """The whole strategy: a scripted model, a scripted sandbox, tests that look at the files."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import replace
 
 import pytest
+from tests.unit.agent.repair.repairing import CODE, FAILING, TEST, Suite, reply, work
 
 from turnout.agent.base import AgentConfig, Brief
 from turnout.agent.repair import RepairStrategy
 from turnout.core.events import (
-    Event,
     LoopEnded,
     ModelCallDone,
     ModelCallFailed,
@@ -27,92 +25,9 @@ from turnout.core.money import Micros
 from turnout.core.runs import TestReport
 from turnout.sandbox.base import Sandbox
 from turnout.testing.clock import FrozenClock
-from turnout.testing.model_client import Answer, ScriptedModelClient
+from turnout.testing.model_client import ScriptedModelClient
 from turnout.testing.sandbox import ScriptedSandbox
 from turnout.testing.turns import Refusal, Turn
-
-E = TypeVar("E")
-
-CODE = "def add(a, b):\n    return a - b\n\n\ndef half(a):\n    return a / 2\n"
-TEST = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
-OUTPUT = "=== FAILURES ===\n___ test_add ___\nE   assert -1 == 3\n"
-FAILING = TestReport("pytest", 1, (), ("test_calc.py::test_add",), 0.5, OUTPUT)
-
-
-def reply(body: str) -> Turn:
-    """Answer with a corrected `add`."""
-    return Turn(f"```python\ndef add(a, b):\n    return {body}\n```")
-
-
-@dataclass
-class Suite:
-    """Tests that pass where the code adds; each run notes what it was asked for."""
-
-    right: str = "a + b"
-    suite_passes: bool = True
-    selectors: list[str] = field(default_factory=list)
-    timeouts: list[float] = field(default_factory=list)
-
-    async def __call__(
-        self, sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
-    ) -> TestReport:
-        """Look at the file instead of running it."""
-        self.selectors.append(selector)
-        self.timeouts.append(timeout)
-        code = (await sandbox.read("calc.py")).data.decode()
-        passes = self.right in code and (self.suite_passes or bool(selector))
-        node = ("test_calc.py::test_add",)
-        return TestReport(
-            command, 0 if passes else 1, node if passes else (), () if passes else node, 0.1, ""
-        )
-
-
-@dataclass
-class Work:
-    """One run of the strategy and all that it touched."""
-
-    client: ScriptedModelClient
-    sandbox: ScriptedSandbox
-    tests: Suite
-    events: list[Event]
-
-    def of(self, kind: type[E]) -> list[E]:
-        """Return the events of one kind."""
-        return [event for event in self.events if isinstance(event, kind)]
-
-    @property
-    def end(self) -> LoopEnded:
-        """Return the last event."""
-        last = self.events[-1]
-        assert isinstance(last, LoopEnded)
-        return last
-
-    @property
-    def code(self) -> str:
-        """Return the file as it is now."""
-        return self.sandbox.files["calc.py"].data.decode()
-
-
-async def work(
-    *turns: Answer,
-    samples: int = 6,
-    before: TestReport | None = FAILING,
-    tests: Suite | None = None,
-    files: Sequence[tuple[str, str]] = (("calc.py", CODE), ("test_calc.py", TEST)),
-    first_step: int = 1,
-    branches: bool = False,
-    **changes: Any,
-) -> Work:
-    """Run the strategy to its end."""
-    client, sandbox = ScriptedModelClient(*turns), ScriptedSandbox(dict(files))
-    tests = tests or Suite()
-    config = AgentConfig(repair_samples=samples, **changes)
-    clock = FrozenClock()
-    strategy = RepairStrategy(client, sandbox, config, clock, branches=branches, run_tests=tests)
-    brief = Brief(RunId("run-1"), "add is wrong", "guide", "pytest", before, ("test_calc.py",))
-    if first_step > 1:
-        brief = replace(brief, attempt=3, first_step=first_step, objective="quality")
-    return Work(client, sandbox, tests, [event async for event in strategy.run(brief)])
 
 
 async def test_the_first_candidate_that_passes_stays() -> None:
@@ -120,54 +35,6 @@ async def test_the_first_candidate_that_passes_stays() -> None:
     done = await work(reply("a + b"))
     assert done.end.outcome == "answered"
     assert done.code == CODE.replace("a - b", "a + b")
-
-
-UNSURE = Turn(
-    "```python\ndef add(a, b):\n    return a - b\n```",
-    doubts=(("- b", "*", -1.5), ("a - b", "sum", -3.0), ("- b\n", "+", -2.0)),
-)
-"""The code as it is, with second thoughts; of two at one place the last counts."""
-
-
-async def test_a_model_that_repeats_wrong_code_goes_on_with_its_second_thought() -> None:
-    """It is given what it said until then, and is back at the end of the code by itself."""
-    done = await work(UNSURE, Turn(" b\n```"), branches=True)
-    assert done.end.outcome == "answered"
-    assert "candidate 2" in done.end.reason
-    assert done.code == CODE.replace("a - b", "a + b")
-    first, second = done.client.requests
-    assert (first.alternatives > 1, second.alternatives) == (True, 0)
-    assert second.messages[:-1] == first.messages
-    assert second.messages[-1].content == "```python\ndef add(a, b):\n    return a +"
-    assert second.temperature == 0.0
-
-
-async def test_second_thoughts_are_on_record_and_found_again() -> None:
-    """A run that goes on from its record tries the same ones, without another call."""
-    done = await work(UNSURE, Turn(" b\n```"), branches=True)
-    assert [len(event.alternatives) for event in done.of(ModelCallDone)] == [2, 0]
-    client, sandbox = (
-        ScriptedModelClient(),
-        ScriptedSandbox({"calc.py": CODE, "test_calc.py": TEST}),
-    )
-    clock, tests = FrozenClock(), Suite()
-    config = AgentConfig(repair_samples=6)
-    again = RepairStrategy(client, sandbox, config, clock, branches=True, run_tests=tests)
-    brief = Brief(RunId("run-1"), "add is wrong", "guide", "pytest", FAILING, ("test_calc.py",))
-    events = [event async for event in again.run(brief, done.events)]
-    assert client.requests == []
-    assert events == done.events
-
-
-async def test_only_whole_replies_count_as_samples() -> None:
-    """Once these are drawn, second thoughts that were put off come; steps bound all of them."""
-    replies = (UNSURE, Turn(" b\n```"), Turn("(a)\n```"))
-    wrong = Suite(right="never")
-    done = await work(*replies, samples=1, branches=True, tests=wrong)
-    assert done.end.outcome == "step_limit"
-    assert "None of 3 candidates" in done.end.reason
-    done = await work(*replies, samples=1, branches=True, tests=Suite(right="never"), max_steps=2)
-    assert len(done.client.requests) == 2
 
 
 async def test_events_tell_every_call_before_it_is_made() -> None:
