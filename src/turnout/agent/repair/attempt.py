@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -191,7 +191,6 @@ class Attempt:
     async def _try(self, candidate: Candidate) -> AsyncIterator[Event]:
         """Try a candidate; where it does too much, also without one of its changes."""
         waiting = deque([candidate])
-        lost: Sequence[str] = ()
         while waiting:
             each = waiting.popleft()
             async for event in self._put(each):
@@ -201,12 +200,11 @@ class Attempt:
             run = self._call("run_tests", {})
             yield ToolCallIntended(self._step, run)
             started = self._kit.deadline.clock.monotonic()
-            judgement = await self._judge(each, lost)
+            judgement = await self._judge(each)
             yield self._result(run, started, judgement.text)
             if judgement.stays or self.stuck:
                 return
-            if judgement.lost and not lost:
-                lost = judgement.lost
+            if judgement.lost and each is candidate:
                 waiting.extend(self._fresh(lesser(candidate, self._before())))
 
     async def _put(self, candidate: Candidate) -> AsyncIterator[Event]:
@@ -226,8 +224,8 @@ class Attempt:
             yield self._result(edit, started, f"Replaced {', '.join(names) or 'text'} in {path}.")
         self._put_last = candidate
 
-    async def _judge(self, candidate: Candidate, lost: Sequence[str]) -> Judgement:
-        judgement = await self._kit.judge.judge(lost)
+    async def _judge(self, candidate: Candidate) -> Judgement:
+        judgement = await self._kit.judge.judge()
         if judgement.passed:
             self.solved = candidate
             return judgement
@@ -235,6 +233,7 @@ class Attempt:
             self.progress = judgement.progress
             return replace(judgement, text=f"{judgement.text} The candidate stays.")
         await self._restore(candidate.files)
+        await self._kit.judge.settle()
         kept = self.stuck or "The files are as they were before."
         return replace(judgement, text=f"{judgement.text} {kept}")
 

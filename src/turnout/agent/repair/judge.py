@@ -1,7 +1,6 @@
 """The tests as the judge of a candidate."""
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnout.core.clock import Deadline
@@ -12,6 +11,7 @@ from turnout.sandbox.base import RunTests, Sandbox
 __all__ = ["Judge", "Judgement"]
 
 _MAX_SELECTED = 20
+_MAX_TOLD = 3
 _SLACK_SECONDS = 20.0
 _LEAST_SECONDS = 1.0
 """So that what a candidate has changed is judged, and taken back, also when time is over."""
@@ -61,26 +61,51 @@ class Judge:
         usual = timeout if before.timed_out else before.seconds
         self._timeout = min(timeout, _SLACK_SECONDS + _SLACK_FACTOR * usual)
         self._deadline = deadline
+        self._fragile: tuple[str, ...] = ()
+        """Tests that candidates have broken, and that pass by themselves without these."""
+        self._broken: list[str] = []
+        """Those of which that is not yet known."""
 
-    async def judge(self, lost: Sequence[str] = ()) -> Judgement:
-        """Judge the workspace as it is now; `lost` tests have to pass like those that fail."""
-        first = await self._failing_tests(lost)
-        hopeless = lost or (first and not self._before & set(first.passed))
-        if first is not None and not first.ok and hopeless:
-            return Judgement(False, f"The failing tests still fail: {_counts(first)}.")
+    async def judge(self) -> Judgement:
+        """Judge the workspace as it is now.
+
+        What an earlier candidate has broken is run with the tests that fail at base: the next one
+        often breaks the same, and that is sooner seen than in the whole suite.
+        """
+        first = await self._chosen_tests()
+        passed = frozenset(first.passed) if first is not None else frozenset[str]()
+        mends_all = first is not None and self._before <= passed
+        if first is not None and not first.ok:
+            if not self._before & passed:
+                return Judgement(False, f"The failing tests still fail: {_counts(first)}.")
+            broken = tuple(name for name in self._fragile if name not in passed)
+            if broken:
+                told = f"What passed before fails: {', '.join(broken[:_MAX_TOLD])}."
+                return Judgement(False, told, lost=broken if mends_all else ())
         report = await self._run("")
         if report.ok:
             return Judgement(True, f"All tests pass: {_counts(report)}.")
-        if first is not None and first.ok and report.timed_out and self._deadline.left == 0:
+        if mends_all and report.timed_out and self._deadline.left == 0:
             told = "What failed passes; the time of the run was over before the whole suite was."
             return Judgement(False, told, cut=True)
         if self._is_progress(report):
             return Judgement(False, f"Fewer tests fail: {_counts(report)}.", report)
-        gone: frozenset[str] = frozenset()
-        if first is not None and first.ok and not report.timed_out:
-            gone = self._passed - frozenset(report.passed)
+        lost = () if report.timed_out else sorted(self._passed - frozenset(report.passed))
+        room = _MAX_SELECTED - len(self._fragile)
+        self._broken = [name for name in lost if name not in self._fragile][:room]
         told = f"The whole suite does not pass: {_counts(report)}."
-        return Judgement(False, told, lost=tuple(sorted(gone)[:_MAX_SELECTED]))
+        return Judgement(False, told, lost=tuple(lost[:_MAX_SELECTED]) if mends_all else ())
+
+    async def settle(self) -> None:
+        """Note, in a workspace as it was, which of the tests just broken pass by themselves."""
+        broken, self._broken = self._broken, []
+        if not broken or not self._selector:
+            return
+        try:
+            alone = await self._run(shlex.join(broken))
+        except ToolError:
+            return
+        self._fragile += tuple(name for name in broken if name in alone.passed)
 
     def _is_progress(self, report: TestReport) -> bool:
         """Say so of a suite that came to its end; one cut short has not yet failed."""
@@ -89,12 +114,12 @@ class Judge:
         fewer = frozenset(report.failed) < self._before and self._before & passed
         return bool(ended and fewer and self._passed <= passed)
 
-    async def _failing_tests(self, lost: Sequence[str]) -> TestReport | None:
-        """Run what failed at base, and `lost`; None where single tests cannot be run."""
+    async def _chosen_tests(self) -> TestReport | None:
+        """Run what failed at base and what was broken; None where single tests cannot be run."""
         if not self._selector:
             return None
         try:
-            return await self._run(f"{self._selector} {shlex.join(lost)}".strip())
+            return await self._run(f"{self._selector} {shlex.join(self._fragile)}".strip())
         except ToolError:
             self._selector = ""
             return None

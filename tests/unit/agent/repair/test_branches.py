@@ -105,10 +105,46 @@ async def test_a_candidate_that_does_too_much_is_tried_without_one_of_its_change
     assert done.code == CODE.replace(
         "    return a - b", "    if a < 0:\n        return -1\n    return a + b"
     )
-    both = "test_calc.py::test_add test_calc.py::test_half"
-    assert done.tests.selectors == ["test_calc.py::test_add", "", both, ""]
+    add, half = "test_calc.py::test_add", "test_calc.py::test_half"
+    assert done.tests.selectors == [add, "", half, f"{add} {half}", ""]
     calls = [event.call.id for event in done.of(ToolCallIntended)]
     assert len(calls) == len(set(calls)) == 4
+
+
+@dataclass
+class Ordered(Careful):
+    """The other test does not pass by itself, whatever the code."""
+
+    async def __call__(
+        self, sandbox: Sandbox, command: str, *, selector: str = "", timeout: float
+    ) -> TestReport:
+        """Run it alone, and it fails."""
+        told = await super().__call__(sandbox, command, selector=selector, timeout=timeout)
+        if selector == "test_calc.py::test_half":
+            return TestReport(command, 1, (), (selector,), 0.1, "")
+        return told
+
+
+async def test_a_test_that_does_not_pass_alone_is_not_asked_for_alone() -> None:
+    """It would refuse what is right: the whole suite decides."""
+    before = replace(FAILING, passed=("test_calc.py::test_half",))
+    done = await work(GREEDY, samples=1, before=before, tests=Ordered())
+    assert done.end.outcome == "answered"
+    add, half = "test_calc.py::test_add", "test_calc.py::test_half"
+    assert done.tests.selectors == [add, "", half, add, ""]
+
+
+async def test_what_one_candidate_broke_is_run_first_for_the_next() -> None:
+    """So that the next one that breaks it does not take the whole suite."""
+    before = replace(FAILING, passed=("test_calc.py::test_half",))
+    single = "```python\ndef add(a, b):\n    return a + b or raise_{}()\n```"
+    turns = [Turn(single.format(n)) for n in range(2)]
+    done = await work(*turns, samples=2, before=before, tests=Careful())
+    add, half = "test_calc.py::test_add", "test_calc.py::test_half"
+    assert done.tests.selectors == [add, "", half, f"{add} {half}"]
+    said = [event.result.content for event in done.of(ToolCallDone)][-1]
+    assert said.startswith(f"What passed before fails: {half}.")
+    assert done.code == CODE
 
 
 async def test_where_no_change_alone_is_to_blame_all_are_taken_back() -> None:
