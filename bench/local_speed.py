@@ -1,13 +1,9 @@
-"""What makes the local model faster: drafts from its prompt, and threads that know how to wait.
+"""What more threads are worth to the local model, alone and beside other work.
 
-Corrected code repeats most of what it corrects. Two servers of the same model, one thread each,
-answer the same two prompts in turns, one that drafts from the prompt and one that does not: a
-function to be given back with one change, and a question that is answered in words of its own.
-Greedy both, so that both say the same; the ratio is of tokens a second.
-
-Then the same function is asked of one thread, of as many as there are by default, and of as many
-that spin as long as OpenMP's own default says, each where nothing else runs and beside a process
-that never rests. Needs the local model.
+A function to be given back with one change is asked of one thread, of as many as there are by
+default, and of as many that spin as long as OpenMP's own default says, in turns, each where nothing
+else runs and beside a process that never rests. The ratios are of tokens a second to one thread.
+Needs the local model.
 """
 
 import asyncio
@@ -55,7 +51,6 @@ REPEAT = (
 )
 USUAL_SPIN = 300_000
 """How often OpenMP looks for work by default."""
-SAY = "Explain in prose, without any code, how a hash table deals with collisions."
 
 
 async def tokens_a_second(
@@ -92,29 +87,6 @@ def never_resting() -> Iterator[None]:
         process.wait()
 
 
-async def drafts(options: Options, model: Path) -> Figures:
-    """Ask a server that drafts and one that does not, in turns."""
-    most = options.pick(320, 48)
-    async with (
-        aiohttp.ClientSession() as session,
-        LocalServer(model, threads=1, drafting=True) as drafting,
-        LocalServer(model, threads=1) as plain,
-    ):
-        ask = partial(tokens_a_second, session)
-        cases: dict[str, Batch] = {
-            "repeat_drafted": partial(ask, drafting, REPEAT, most),
-            "repeat_plain": partial(ask, plain, REPEAT, most),
-            "say_drafted": partial(ask, drafting, SAY, most // 2),
-            "say_plain": partial(ask, plain, SAY, most // 2),
-        }
-        rates = await medians(cases, options)
-    return {
-        **rates,
-        "repeat_ratio": round(rates["repeat_drafted"] / rates["repeat_plain"], 2),
-        "say_ratio": round(rates["say_drafted"] / rates["say_plain"], 2),
-    }
-
-
 async def threads(options: Options, model: Path) -> Figures:
     """Ask servers of one thread and of several, in turns, alone and beside a busy process."""
     most = options.pick(160, 24)
@@ -147,15 +119,13 @@ async def threads(options: Options, model: Path) -> Figures:
 async def main() -> None:
     """Measure and report."""
     end_on_term()
-    options = parse_options("What makes the local model faster?")
+    options = parse_options("What are more threads worth to the local model?")
     installed = find_installed(models_folder(load_settings().home))
     facts = {"model": installed.path.stem if installed else None}
     if installed is None:
-        report("local_speed", options, {"repeat_ratio": None}, facts=facts)
+        report("local_speed", options, {"default_alone_ratio": None}, facts=facts)
         return
-    drafted = await drafts(options, installed.path)
-    threaded = await threads(options, installed.path)
-    report("local_speed", options, {**drafted, **threaded}, facts=facts)
+    report("local_speed", options, await threads(options, installed.path), facts=facts)
 
 
 if __name__ == "__main__":

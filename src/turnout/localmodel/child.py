@@ -1,10 +1,7 @@
 """The process that holds the model: llama.cpp's server until standard input ends.
 
-Called as `python -m turnout.localmodel.child MODEL NAME THREADS CONTEXT DRAFTING`; prints the
-server's address on one line once the model is loaded.
-
-With `DRAFTING` 1 a reply that repeats what stands in its prompt, as corrected code does, is drafted
-from there and verified by the model many tokens at a time. What the model says stays the same.
+Called as `python -m turnout.localmodel.child MODEL NAME THREADS CONTEXT`; prints the server's
+address on one line once the model is loaded.
 """
 
 import ctypes
@@ -18,15 +15,12 @@ __all__ = ["main"]
 
 _PR_SET_PDEATHSIG = 1
 
-_ALIKE = 6
-"""Tokens after which what followed them before is drafted."""
-
 
 def main() -> None:
     """Serve until the parent closes standard input, or dies."""
     # Standard input ends with the parent too, but not while the model is still being loaded.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    path, name, threads, context, drafting = sys.argv[1:]
+    path, name, threads, context = sys.argv[1:]
     params = xllamacpp.CommonParams()
     params.model.path = path
     params.model_alias = {name}
@@ -39,10 +33,6 @@ def main() -> None:
     params.ui = False
     for cpu in (params.cpuparams, params.cpuparams_batch):
         cpu.n_threads = int(threads)
-    if drafting == "1":
-        kinds = xllamacpp.common_speculative_type
-        params.speculative.types = [kinds.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
-        params.speculative.ngram_simple.size_n = _ALIKE
     server = xllamacpp.Server(params)
     sys.stdout.write(f"{server.listening_address}\n")
     sys.stdout.flush()

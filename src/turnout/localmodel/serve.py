@@ -56,13 +56,12 @@ class LocalServer:
         *,
         threads: int | None = None,
         context: int = 8192,
-        drafting: bool = False,
         spin: int = _SPIN,
         startup_timeout: float = 120.0,
         child: Sequence[str] = CHILD,
     ) -> None:
         self._path = model_path
-        self._numbers = (str(threads or default_threads()), str(context), str(int(drafting)))
+        self._numbers = (str(threads or default_threads()), str(context))
         self._variable = f"GOMP_SPINCOUNT={spin}"
         self._startup_timeout = startup_timeout
         self._child = child

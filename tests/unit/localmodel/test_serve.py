@@ -51,12 +51,10 @@ async def ask(server):
 
 
 async def test_a_server_is_up_when_it_says_that_it_is_healthy(start):
-    """Not while it answers 503; it was told name, threads, context and whether to draft."""
+    """Not while it answers 503; it was told name, threads and context."""
     async with start(SERVER, threads=3, context=512) as server:
         assert server.base_url.endswith("/v1")
-        assert await ask(server) == "m 3 512 0"
-    async with start(SERVER, threads=3, context=512, drafting=True) as server:
-        assert await ask(server) == "m 3 512 1"
+        assert await ask(server) == "m 3 512"
 
 
 async def test_nothing_is_left_when_the_block_ends(start):
@@ -123,7 +121,7 @@ async def test_threads_that_wait_go_to_sleep(start):
 
 
 @pytest.mark.abuse
-@pytest.mark.parametrize("argv", [(*CHILD, "m.gguf", "m", "1", "512", "1"), (*PIP, "--version")])
+@pytest.mark.parametrize("argv", [(*CHILD, "m.gguf", "m", "1", "512"), (*PIP, "--version")])
 def test_the_current_directory_lends_no_code(tmp_path, argv):
     """It may be a hostile repository, and these processes run outside of the sandbox."""
     for name in ("xllamacpp", "pip", "json", "ctypes"):

@@ -84,6 +84,12 @@ def _deployment(
             mend=close_match(row.provider, list(providers))
             or f"Add `[providers.{row.provider}]` with its `base_url`.",
         )
+    if row.profile == "branch" and provider.shape != "chat":
+        raise ConfigError(
+            f"`{where}.profile` is `branch`, which takes a provider whose `shape` is `chat`: "
+            "no other tells what else a model might have said.",
+            mend="Say `repair`.",
+        )
     name = row.name or row.model
     return Deployment(
         id=DeploymentId(f"{row.provider}/{row.model}"),

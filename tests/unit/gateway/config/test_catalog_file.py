@@ -247,3 +247,15 @@ def test_a_wrong_key_is_named_with_its_mend(toml: str, message: str, mend: str) 
         parse(toml)
     assert message in caught.value.message
     assert mend in caught.value.mend
+
+
+@pytest.mark.parametrize("shape", ["messages", "responses"])
+def test_branching_takes_an_api_that_tells_log_probabilities(shape: str) -> None:
+    """Else every call of a run would be refused; with `chat` it is fine."""
+    row = '[[deployments]]\nmodel = "m"\nprovider = "acme"\nprofile = "branch"\n'
+    text = f'{PROVIDER}shape = "{shape}"\n{row}'
+    with pytest.raises(ConfigError, match=r"profile` is `branch`.*`chat`") as wrong:
+        parse_catalog(tomllib.loads(text), lambda _: None)
+    assert "`repair`" in wrong.value.mend
+    fine = parse_catalog(tomllib.loads(PROVIDER + row), lambda _: None)
+    assert fine.deployments[0].profile == "branch"

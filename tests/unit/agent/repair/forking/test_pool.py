@@ -1,35 +1,24 @@
 """When second thoughts are tried."""
 
+from tests.samples import receipt
+
 from turnout.agent.repair.forking.pool import Pool
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.ladder import Rung
-from turnout.core.ids import DeploymentId, ModelId, ProviderName, RequestId
-from turnout.core.inference import Alternative, ModelReply, RoutingReport
+from turnout.core.ids import RequestId
+from turnout.core.inference import Alternative, ModelReply
 from turnout.core.messages import AssistantMessage
 from turnout.core.usage import Usage
-
-ROUTING = RoutingReport(
-    ModelId("m"),
-    ProviderName("p"),
-    DeploymentId("p/m"),
-    "latency",
-    "coding",
-    "request",
-    None,
-    sticky=False,
-    fallback=False,
-    policy_revision=1,
-    reason="",
-    cost_micros=None,
-)
 
 
 def reply(name: str, count: int) -> ModelReply:
     """Return a reply with so many second thoughts, each with a number and less likely."""
+    routing = receipt().routing
+    assert routing is not None
     text = f"```python\n{name} = 1 + 2 + 3 + 4\n```"
     others = tuple(Alternative(15 + n, f"{name}{n}", "?", -float(n)) for n in range(count))
     return ModelReply(
-        RequestId("r"), AssistantMessage(text), "stop", Usage(1, 1), ROUTING, 1, others
+        RequestId("r"), AssistantMessage(text), "stop", Usage(1, 1), routing, 1, others
     )
 
 
