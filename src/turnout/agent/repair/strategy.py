@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from turnout.agent.base import AgentConfig, Brief, ModelClient
 from turnout.agent.loop.rules import call_failure, over_caps
 from turnout.agent.repair.attempt import Attempt, Kit
-from turnout.agent.repair.forking.pool import Pool
 from turnout.agent.repair.grafting.graft import Candidate
 from turnout.agent.repair.judge import Judge
 from turnout.agent.repair.ladder import Ladder, Rung
 from turnout.agent.repair.localise import localise
+from turnout.agent.repair.pool import Pool
 from turnout.agent.repair.prompting import Prompter
 from turnout.agent.repair.reading import Sources, read_sources
 from turnout.agent.repair.remembered import RememberedClient

@@ -2,9 +2,9 @@
 
 from tests.samples import receipt
 
-from turnout.agent.repair.forking.pool import Pool
 from turnout.agent.repair.grafting.matching import Target
 from turnout.agent.repair.ladder import Rung
+from turnout.agent.repair.pool import Pool
 from turnout.core.ids import RequestId
 from turnout.core.inference import Alternative, ModelReply
 from turnout.core.messages import AssistantMessage
